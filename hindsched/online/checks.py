@@ -20,7 +20,6 @@ from hindsched.online.protocol import Decision, Environment, Estimates, OnlineAl
 from hindsched.online.registry import Factory, build_algorithm, declared_estimates
 from hindsched.online.simulator import SimulationResult, environment_of, simulate
 
-CUTS = 3
 Algorithm = str | Factory
 """A registered name, or a class or function that builds an algorithm from its settings."""
 
@@ -191,7 +190,7 @@ def other_futures(instance: Instance, slot: int) -> list[list[JobRecord]]:
     return [[], renamed[len(renamed) // 2 :], [*future, *renamed]]
 
 
-def cuts(instance: Instance, count: int = CUTS) -> list[int]:
+def cuts(instance: Instance, count: int = 3) -> list[int]:
     """Slots after which to change the future: spread over the slots in which jobs arrive."""
     slots = sorted(set(reveal_slots(instance).values()))[:-1]
     if len(slots) <= count:

@@ -129,10 +129,12 @@ class ClusterState(Generic[Job]):
     def add_row(self, name: str, row: Assignment) -> None:
         """Add a row; one that continues the job's last one is joined to it."""
         kept = self.rows.setdefault(name, [])
-        if kept and _continues(row, kept[-1]):
-            kept[-1]["to"] = row["to"]
-        else:
-            kept.append(dict(row))
+        if kept and row["from"] == kept[-1]["to"] + 1:
+            longer = {**kept[-1], "to": row["to"]}
+            if {**row, "from": longer["from"]} == longer:
+                kept[-1] = longer
+                return
+        kept.append(dict(row))
 
     # The end
 
@@ -199,12 +201,6 @@ def this_slot(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], 
     """``committed_rows`` where only what runs in this slot is irrevocable: the rest stays open."""
     now = [{**row, "from": slot, "to": slot} for row in rows if row["from"] <= slot <= row["to"]]
     return now, False
-
-
-def _continues(row: Assignment, before: Assignment) -> bool:
-    """Whether a row holds from the next slot on what another held until then."""
-    span = {"from": before["from"], "to": row["to"]}
-    return bool(row["from"] == before["to"] + 1 and {**row, **span} == {**before, **span})
 
 
 def _copied(decision: object, here: str) -> Decision:

@@ -21,15 +21,10 @@ from uuid import uuid4
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import JobRecord
-from hindsched.json_types import JsonObject
+from hindsched.kernel.reading import Refused as MalformedJson
+from hindsched.kernel.reading import refuse_constant, unique_keys
 from hindsched.limits import check_time, time_left
-from hindsched.online.protocol import (
-    Capabilities,
-    Decision,
-    Environment,
-    JobUpdates,
-    OnlineAlgorithm,
-)
+from hindsched.online import protocol
 
 PROTOCOL = 1  # version of the messages; a scheduler answers ``hello`` with the one that it speaks
 DEFAULT_SECONDS = 60.0
@@ -45,7 +40,7 @@ MARK = "HINDSCHED_SCHEDULER"
 children inherit it. Linux alone tells other processes' environment."""
 
 
-class External(OnlineAlgorithm):
+class External(protocol.OnlineAlgorithm):
     """Asks a program for its decisions.
 
     Parameters
@@ -92,13 +87,13 @@ class External(OnlineAlgorithm):
         self.longest_answer = longest_answer
         self.called = f"scheduler {shlex.join(self.command)}"
         self.randomised = randomised  # type: ignore[misc]
-        self.card = Capabilities(knows_durations=knows_durations)  # type: ignore[misc]
+        self.card = protocol.Capabilities(knows_durations=knows_durations)  # type: ignore[misc]
         self._talk: Conversation | None = None
 
     def __repr__(self) -> str:
         return f"exec:{shlex.join(self.command)}"
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Start the program, agree on the protocol and tell it the environment."""
         self.close()
         self._talk = self.launch()
@@ -117,7 +112,7 @@ class External(OnlineAlgorithm):
         self._talk.ask(told, "start", "ready")
         self._last: dict[str, int] = {}
         self._completed: tuple[str, ...] = ()
-        self._news: JobUpdates = {}
+        self._news: protocol.JobUpdates = {}
         self._wake: int | None = None
 
     def launch(self) -> Conversation:
@@ -128,7 +123,7 @@ class External(OnlineAlgorithm):
         """Keep it for the next message."""
         self._completed = jobs
 
-    def told(self, slot: int, news: JobUpdates) -> None:
+    def told(self, slot: int, news: protocol.JobUpdates) -> None:
         """Keep it for the next message."""
         self._news = news
 
@@ -136,7 +131,7 @@ class External(OnlineAlgorithm):
         """The slot that the last answer asked for."""
         return self._wake
 
-    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> protocol.Decision:
         """Send a slot's arrivals and events; read the decision."""
         assert self._talk is not None, "start comes first"
         ended = sorted(job for job, last in self._last.items() if last < slot)
@@ -163,7 +158,9 @@ class External(OnlineAlgorithm):
         assignments = answer.get("assignments", {})
         if isinstance(assignments, Mapping):
             self._note_ends(assignments)
-        return Decision(assignments, answer.get("admitted", ()), answer.get("rejected", ()))
+        return protocol.Decision(
+            assignments, answer.get("admitted", ()), answer.get("rejected", ())
+        )
 
     def _note_ends(self, assignments: Mapping[str, object]) -> None:
         for job, rows in assignments.items():
@@ -210,9 +207,9 @@ class Conversation:
             raise self.failed(when, "wrote a line before it was asked")
         line = self._line(json.dumps(message, separators=(",", ":"), allow_nan=False), when)
         try:
-            answer = json.loads(line, object_pairs_hook=_without_doubles, parse_constant=_no_number)
-        except _Twice as key:
-            raise self.failed(when, f"answered with the key {shortened(str(key))} twice") from None
+            answer = json.loads(line, object_pairs_hook=unique_keys, parse_constant=refuse_constant)
+        except MalformedJson as error:
+            raise self.failed(when, f"answered what is no JSON: {error}") from None
         except (ValueError, RecursionError):
             raise self.failed(when, f"answered {line.strip()[:60]!r}, which is no JSON") from None
         if not isinstance(answer, dict) or answer.get("type") != kind:
@@ -320,22 +317,4 @@ def _carriers(entry: bytes) -> list[int]:
         with suppress(OSError):  # ended meanwhile, or another user's; the dead have none
             if entry in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
-    return found
-
-
-def _no_number(word: str) -> None:
-    """Refuse NaN and infinities, which JSON does not have."""
-    raise ValueError(word)
-
-
-class _Twice(ValueError):
-    """A key that stands twice in an object: which value counts nobody can know."""
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> JsonObject:
-    found: JsonObject = {}
-    for key, value in pairs:
-        if key in found:
-            raise _Twice(key)
-        found[key] = value
     return found

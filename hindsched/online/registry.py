@@ -128,7 +128,9 @@ def build_algorithm(family: str, name: str, settings: Keywords | None = None) ->
 def build_from(factory: Factory, name: str, settings: Keywords | None = None) -> OnlineAlgorithm:
     """Build an algorithm from its settings, of which text is converted to the setting's type."""
     parameters = settings_of(factory)
-    hints = _hints(factory)
+    target = getattr(factory, "func", factory)
+    target = target.__init__ if inspect.isclass(target) else target
+    hints = get_type_hints(target, include_extras=True)
     values: JsonObject = {}
     for key, value in (settings or {}).items():
         if key not in parameters:
@@ -136,12 +138,6 @@ def build_from(factory: Factory, name: str, settings: Keywords | None = None) ->
             raise InputError(f"set.{key}", value, f"{name} has the settings: {allowed}")
         values[key] = _convert(f"set.{key}", value, hints.get(key, Any))
     return factory(**values)
-
-
-def _hints(factory: Factory) -> JsonObject:
-    target = getattr(factory, "func", factory)
-    target = target.__init__ if inspect.isclass(target) else target
-    return get_type_hints(target, include_extras=True)
 
 
 def _convert(where: str, value: Any, hint: Any) -> Any:
@@ -181,18 +177,11 @@ def _module(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[key]
-        raise InputError(
-            "algorithm", file, f"must run as Python: {place_of(error, file)}"
-        ) from error
+        lines = [line for name, line in _frames(error) if name == str(file)]
+        line = lines[-1] if lines else getattr(error, "lineno", None)
+        text = said_by(error) + ("" if line is None else f" (line {line})")
+        raise InputError("algorithm", file, f"must run as Python: {text}") from error
     return module
-
-
-def place_of(error: BaseException, file: Path) -> str:
-    """An exception that arose in a file, with the line."""
-    lines = [line for name, line in _frames(error) if name == str(file)]
-    line = lines[-1] if lines else getattr(error, "lineno", None)
-    text = said_by(error)
-    return text if line is None else f"{text} (line {line})"
 
 
 def place_in_own_file(error: BaseException) -> str | None:

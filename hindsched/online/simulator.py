@@ -17,16 +17,10 @@ from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count, check_time
 from hindsched.notebook_card import card
+from hindsched.online import registry
 from hindsched.online.cluster_state import ClusterState
 from hindsched.online.dynamics import WIDTHS
 from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
-from hindsched.online.registry import (
-    algorithms,
-    build_algorithm,
-    check_estimates,
-    declared_estimates,
-    name_of,
-)
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door.work import caught, interruption
@@ -49,7 +43,7 @@ def environment_of(
     Neither jobs nor what could lead to them: the cluster has no name and no provenance (generator
     and seed), and estimates that are not numbers or words by name are an `InputError`.
     """
-    check_estimates(estimates)
+    registry.check_estimates(estimates)
     cluster = instance.with_fields(jobs=(), name="cluster", provenance=None)
     formulation = instance.check_formulation(formulation)
     return Environment(cluster, estimates, seed, formulation, in_feasible_set)
@@ -219,18 +213,18 @@ def simulate(
     settings = dict(settings or {})
     if engine is not None:
         settings["engine"] = engine
-    name = algorithm if isinstance(algorithm, str) else name_of(algorithm)
+    name = algorithm if isinstance(algorithm, str) else registry.name_of(algorithm)
     if isinstance(algorithm, str):
-        algorithm = build_algorithm(instance.family, algorithm, settings)
+        algorithm = registry.build_algorithm(instance.family, algorithm, settings)
     formulation = instance.check_formulation(formulation)
     if estimates is None:
-        estimates = declared_estimates(instance, algorithm.estimate_settings())
+        estimates = registry.declared_estimates(instance, algorithm.estimate_settings())
     in_feasible_set = not algorithm.relaxes(formulation)
     environment = environment_of(
         instance, estimates, seed, formulation, in_feasible_set=in_feasible_set
     )
     family = instance.family
-    if name in algorithms(family):  # its kernels compile before a decision is timed
+    if name in registry.algorithms(family):  # its kernels compile before a decision is timed
         compile_first(f"{family} {name}", lambda tiny: simulate(tiny, name), family, jobs=FEW_JOBS)
     run = partial(
         _run, instance, environment=environment, name=name, settings=settings, on_slot=on_slot

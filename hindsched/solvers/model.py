@@ -27,14 +27,10 @@ from hindsched.models.declared import Declared
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.models.schedule_dual import ScheduleDual
 from hindsched.solutions.base import Solution, Violation
+from hindsched.solvers.door import standard_form
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program
 from hindsched.solvers.door.result import ProgramResult, Status
-from hindsched.solvers.door.standard_form import (
-    LinearProgram,
-    TriviallyInfeasibleError,
-    compile_program,
-)
 from hindsched.solvers.oracles.base import build_oracle, row_layouts
 
 if TYPE_CHECKING:
@@ -359,10 +355,10 @@ def _what_changed(program: base.OfflineProgram) -> str | None:
     return ", ".join(found) or None
 
 
-def _compiled(program: base.OfflineProgram) -> LinearProgram | None:
+def _compiled(program: base.OfflineProgram) -> standard_form.LinearProgram | None:
     try:
-        return compile_program(program.model)
-    except TriviallyInfeasibleError:
+        return standard_form.compile_program(program.model)
+    except standard_form.TriviallyInfeasibleError:
         return None
 
 
@@ -486,14 +482,9 @@ class ConvexModel(_Held):
 
 
 def model(
-    instance: Instance | Sequence[Instance],
-    probabilities: Sequence[float] | None = None,
-    *,
-    form: str | None = None,
-    formulation: str | None = None,
-    relax: bool = False,
-    **build: Any,
-) -> Model:
+    instance: Instance | Sequence[Instance], probabilities: Sequence[float] | None = None, *,
+    form: str | None = None, formulation: str | None = None, relax: bool = False, **build: Any,
+) -> Model:  # fmt: skip
     """Build an instance's offline program, to be read, changed and solved.
 
     Parameters

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from threading import Thread
-from types import TracebackType
 from typing import Any, Self
 
 from hindsched.solvers.door.options import SolveOptions
@@ -57,12 +56,7 @@ class SideBySide:
             self._running.append((process, mine))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for process, line in self._running:
             process.kill()
             process.join()

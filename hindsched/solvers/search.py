@@ -59,8 +59,7 @@ FIRST_CYCLE, LONGEST_CYCLE = 125, 1000
 end residual capacities are computed anew and the best solution returns."""
 
 
-Search = Any
-"""A `NeighbourhoodSearch`, or a family's own search that has its public methods."""
+Search = Any  # a `NeighbourhoodSearch`, or a family's own search that has its public methods
 
 
 class NeighbourhoodSearch:
@@ -72,13 +71,9 @@ class NeighbourhoodSearch:
     """
 
     def __init__(
-        self,
-        oracle: BlockOracle,
-        prices: Floats | None = None,
-        *,
-        seed: int = 0,
+        self, oracle: BlockOracle, prices: Floats | None = None, *, seed: int = 0,
         start: Solution | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.oracle = oracle
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.random = np.random.Generator(np.random.PCG64(seed))
@@ -349,11 +344,7 @@ def _slot_of_row(oracle: BlockOracle) -> Floats:
 
 
 def search_of(
-    oracle: BlockOracle,
-    prices: Floats,
-    *,
-    seed: int = 0,
-    start: Solution | None = None,
+    oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None
 ) -> Search:
     """The search of an oracle's family, with one linking row a server; see `NeighbourhoodSearch`.
 

@@ -74,7 +74,7 @@ FAILURES = {
     "dies at once": ("raise SystemExit(3)", "exit code 3"),
     "a key twice": (
         READY + """input(); print('{"type":"decision","slot":7,"slot":1}', flush=True)""",
-        "answered with the key 'slot' twice",
+        "the key 'slot' stands twice",
     ),
     "closes its output": (
         READY + "import os; input(); os.close(1); time.sleep(60)",

@@ -105,7 +105,7 @@ def test_the_file_names_its_layout_and_older_ones_are_recognised(layout):
     assert data["layout"] == layout
     for _ in range(2):
         verified = verify_certificate(instance, data)
-        assert verified.layout == layout
+        assert verified.certificate.layout == layout
         assert verified.bound == certificate.bound == verified.claimed
         data = {key: value for key, value in data.items() if key != "layout"}
 

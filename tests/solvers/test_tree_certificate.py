@@ -84,7 +84,7 @@ def test_file_form_and_round_trip(instance, tree):
     assert data["prices"][3] == {**data["prices"][3], "bound": None, "prices": {}}
     assert data["layout"] == "groups"
     verified = verify_certificate(instance, data)
-    assert verified.layout == "groups"
+    assert verified.certificate.layout == "groups"
     assert verified.bound == tree.bound == verified.claimed
     assert verified.certificate.to_dict() == tree.to_dict()
     data.pop("layout")  # an older file

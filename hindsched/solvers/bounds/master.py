@@ -74,7 +74,7 @@ class Master:
     """The restricted master program in HiGHS, minimising ``-f`` (or ``c``).
 
     Mandatory blocks are bought off at `penalty`. `capacity` is what is left of the capacities,
-    by default all.
+    by default all; `iterations` limits those of the simplex method in a solve.
     """
 
     def __init__(
@@ -82,7 +82,6 @@ class Master:
         iterations: int | None = None,
     ) -> None:  # fmt: skip
         self.oracle, self.penalty = oracle, penalty
-        self._capacity = oracle.rows.capacity if capacity is None else capacity
         self._stop = Stop(interrupted())
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.scale = oracle.rows.scale
@@ -90,18 +89,12 @@ class Master:
         self._known: set[object] = set()
         self._largest, self._factor = 0.0, 1.0  # of costs, which HiGHS gets in moderate numbers
         self._strategy_changed = False
-        self._iterations = iterations  # of the simplex method a solve
-        self._build()
-
-    def _build(self) -> None:
-        """Empty program: rows, and the columns that buy off what is mandatory."""
-        rows, blocks = self.oracle.rows, self.oracle.num_blocks
-        right = self._capacity / self.scale
+        rows, blocks, optional = oracle.rows, oracle.num_blocks, oracle.optional
+        right = (rows.capacity if capacity is None else capacity) / self.scale
         lower = np.full(rows.size, -highspy.kHighsInf)
-        optional = self.oracle.optional
         block_lower = np.full(blocks, -highspy.kHighsInf if optional else 1.0)
         highs = highspy.Highs()
-        limit = {} if self._iterations is None else {"simplex_iteration_limit": self._iterations}
+        limit = {} if iterations is None else {"simplex_iteration_limit": iterations}
         for name, value in {**OPTIONS, **limit}.items():
             if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise SolveFailed(f"HiGHS {highs.version()} refuses {name} = {value}")

@@ -34,17 +34,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json, write_json
 from hindsched.solutions.base import check_belongs
 from hindsched.solvers.bounds.lagrangian import Subgradient
-from hindsched.solvers.certificates.certificate import (
-    CERTIFICATE_FORMAT,
-    KEYS,
-    KINDS,
-    Certificate,
-    assemble,
-    certify,
-    check_certifies,
-    check_claim,
-    oracle_of,
-)
+from hindsched.solvers.certificates import certificate as base
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.oracles.base import BlockOracle, RestrictedOracle, build_oracle, row_layouts
 from hindsched.solvers.oracles.decisions import Axes, BranchDecision, from_file, to_file
@@ -60,7 +50,7 @@ Decisions = tuple[BranchDecision, ...]
 class VerifiedBound:
     """What `verify_certificate` recomputed from the oracle alone."""
 
-    certificate: Certificate  # with the recomputed bound
+    certificate: base.Certificate  # with the recomputed bound
     claimed: float  # what the file states: not better, beyond rounding
 
     @property
@@ -73,11 +63,6 @@ class VerifiedBound:
         """Whether the file states a bound that is weaker than what its prices prove."""
         excess = abs(self.bound - self.claimed)
         return excess > DEFAULT_GAP * max(abs(self.bound), abs(self.claimed))
-
-    @property
-    def layout(self) -> str:
-        """Which of the family's row layouts the file uses."""
-        return self.certificate.layout
 
 
 @dataclass(frozen=True)
@@ -92,7 +77,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class TreeCertificate(Certificate):
+class TreeCertificate(base.Certificate):
     """A bound that is proven leaf by leaf: ``bound`` and ``prices`` are those of the worst."""
 
     leaves: tuple[Leaf, ...] = field(repr=False)  # they cover the root
@@ -113,19 +98,19 @@ class TreeCertificate(Certificate):
             written.append(dict(zip(LEAF_KEYS, (decisions, leaf.bound, prices), strict=True)))
         return written
 
-    def as_prices(self, instance: Instance) -> tuple[Certificate, str]:
+    def as_prices(self, instance: Instance) -> tuple[base.Certificate, str]:
         """Return the best bound found from the leaves' prices alone, and a line that says so.
 
         A leaf's prices are good for its own solutions; some subgradient steps make the best good
         for all.
         """
-        oracle = oracle_of(self, instance)
+        oracle = base.oracle_of(self, instance)
         tried = {leaf.prices.tobytes(): leaf.prices for leaf in self.leaves}
         sign = 1.0 if self.sense == "max" else -1.0
         search = Subgradient(oracle, min(tried.values(), key=lambda p: sign * oracle.bound(p)))
         while search.iterations < EXPLAINING_STEPS and not search.converged:
             search.step(self.bound)
-        alone = certify(oracle, search.best.prices)
+        alone = base.certify(oracle, search.best.prices)
         note = (
             f"the certificate is a tree of {len(self.leaves)} leaves that proves {self.bound:.10g};"
             f" explained is {alone.bound:.10g}, the best that prices found from its leaves' prove"
@@ -142,13 +127,13 @@ def certify_tree(
     They must cover the root. `SolveFailed` if no leaf has a schedule for every job: the problem is
     infeasible, not bounded.
     """
-    check_certifies(oracle)
+    base.check_certifies(oracle)
     check_cover([tuple(decisions) for decisions, _ in leaves], "leaves")
     bounded = [_bound_leaf(oracle, tuple(own), prices) for own, prices in leaves]
     return _assemble_tree(oracle, bounded)
 
 
-def write_certificate(certificate: Certificate, path: str | Path) -> None:
+def write_certificate(certificate: base.Certificate, path: str | Path) -> None:
     """Write a certificate file.
 
     Examples
@@ -160,7 +145,7 @@ def write_certificate(certificate: Certificate, path: str | Path) -> None:
     write_json(certificate.to_dict(), path)
 
 
-def read_certificate(path: str | Path, instance: Instance) -> Certificate:
+def read_certificate(path: str | Path, instance: Instance) -> base.Certificate:
     """Read a certificate file of `instance` and recompute its bound.
 
     Raises
@@ -187,19 +172,19 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     Anything in the file that is not what the instance says is refused, as is a better bound than
     its prices prove, beyond rounding; a weaker one is true (`VerifiedBound.claims_less`).
     """
-    check_belongs(data, CERTIFICATE_FORMAT, instance, where)
-    for key in KEYS:
+    check_belongs(data, base.CERTIFICATE_FORMAT, instance, where)
+    for key in base.KEYS:
         if key not in data and key != "layout":
             raise InputError(key, "(absent)", "is required")
     for key in data:
-        if key not in KEYS:
+        if key not in base.KEYS:
             raise InputError(key, data[key], "unknown field")
     if data["instance"] != instance.name:
         raise InputError("instance", data["instance"], f"must be {instance.name}")
     if not isinstance(data["formulation"], str):
         raise InputError("formulation", data["formulation"], "must be a string")
-    if data["kind"] not in KINDS:
-        raise InputError("kind", data["kind"], f"must be one of {', '.join(KINDS)}")
+    if data["kind"] not in base.KINDS:
+        raise InputError("kind", data["kind"], f"must be one of {', '.join(base.KINDS)}")
     claimed = data["bound"]
     if isinstance(claimed, bool) or not isinstance(claimed, int | float):
         raise InputError("bound", claimed, "must be a number")
@@ -221,7 +206,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
             complaint = complaint or error
             continue
         try:
-            check_certifies(oracle)
+            base.check_certifies(oracle)
             if data["sense"] != oracle.sense:
                 raise InputError("sense", data["sense"], f"must be {oracle.sense}")
             prove = _prove_leaves if is_tree else _prove
@@ -232,12 +217,12 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     raise complaint
 
 
-def _prove(oracle: BlockOracle, prices: Any, claimed: float, kind: Any) -> Certificate:
+def _prove(oracle: BlockOracle, prices: Any, claimed: float, kind: Any) -> base.Certificate:
     """Recompute the bound of one price vector."""
     prices = oracle.paid(prices)
     bound = oracle.bound(prices)
-    check_claim(oracle, prices, bound, claimed)
-    return assemble(oracle, prices, bound, kind)
+    base.check_claim(oracle, prices, bound, claimed)
+    return base.assemble(oracle, prices, bound, kind)
 
 
 def _read_leaves(oracle: BlockOracle, rows: Any) -> Any:
@@ -269,7 +254,7 @@ def _prove_leaves(oracle: BlockOracle, read: Any, claimed: float, kind: Any) -> 
         _check_stated(oracle, leaf, stated, f"prices[{number}].bound")
     certificate = _assemble_tree(oracle, leaves)
     restricted = RestrictedOracle(oracle, _worst(oracle, leaves).decisions)
-    check_claim(restricted, certificate.prices, certificate.bound, claimed, proof="the leaves")
+    base.check_claim(restricted, certificate.prices, certificate.bound, claimed, proof="the leaves")
     return certificate
 
 
@@ -319,7 +304,7 @@ def _check_stated(oracle: BlockOracle, leaf: Leaf, stated: Any, where: str) -> N
         raise InputError(where, stated, "must be a number or null")
     if leaf.bound is not None:  # any number is less than what no solution proves
         restricted = RestrictedOracle(oracle, leaf.decisions)
-        check_claim(restricted, leaf.prices, leaf.bound, float(stated), where)
+        base.check_claim(restricted, leaf.prices, leaf.bound, float(stated), where)
 
 
 def _worst(oracle: BlockOracle, leaves: Sequence[Leaf]) -> Leaf:

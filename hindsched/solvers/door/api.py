@@ -35,8 +35,6 @@ from hindsched.solvers.methods.base import Method, certain
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree.method import tree_rows
 
-COMPILING_WORK = 50
-"""Units of work on a tiny instance in which a method calls all kernels that it may need."""
 ROUNDING = 1e-9
 """Relative rounding of an objective's sum, which is all that may beat a certificate's bound."""
 
@@ -51,14 +49,10 @@ def methods(family: str) -> dict[str, Method]:
 
 
 def solve(
-    instance: Instance,
-    method: str = "auto",
-    *,
-    formulation: str | None = None,
-    options: SolveOptions | Keywords | None = None,
-    on_progress: Progress | None = None,
+    instance: Instance, method: str = "auto", *, formulation: str | None = None,
+    options: SolveOptions | Keywords | None = None, on_progress: Progress | None = None,
     **option_keywords: object,
-) -> Result:
+) -> Result:  # fmt: skip
     """Solve an instance offline, or bound its optimum.
 
     Parameters
@@ -104,8 +98,13 @@ def solve(
     if method not in known:
         raise InputError("method", method, f"must be one of {', '.join(known)}")
     formulation = instance.check_formulation(formulation)
-    if not instance.jobs:
-        return _without_jobs(instance, formulation, method, chosen)
+    if not instance.jobs:  # the empty solution is optimal
+        solution = build_solution(instance, {}, formulation)
+        result = Result(
+            instance, formulation, method, Status.OPTIMAL, StoppedBy.GAP, solution,
+            solution.objective(), backend="answered without a solver", options=chosen.to_dict(),
+        )  # fmt: skip
+        return check_result(result, chosen.gap)
     if on_progress is None and chosen.progress:
         on_progress = LineProgress(limit=chosen.time_limit)
     if method == "auto" and chosen.time_limit is chosen.work_limit is None and nobody_asked():
@@ -123,7 +122,7 @@ def compile_solve(family: str) -> None:
 
     An interrupt is raised: there is no result yet that could be kept.
     """
-    options = SolveOptions(work_limit=COMPILING_WORK)
+    options = SolveOptions(work_limit=50)  # in which a method calls all kernels that it may need
 
     def run(tiny: Instance) -> None:
         formulation = tiny.check_formulation(None)
@@ -197,15 +196,3 @@ def check_result(result: Result, gap: float) -> Result:
     status = Status.OPTIMAL if optimal else Status.FEASIBLE
     stopped_by = StoppedBy.GAP if optimal else result.stopped_by
     return replace(result, status=status, stopped_by=stopped_by, bound=bound)
-
-
-def _without_jobs(
-    instance: Instance, formulation: str, method: str, options: SolveOptions
-) -> Result:
-    """Nothing to schedule: the empty solution is optimal."""
-    solution = build_solution(instance, {}, formulation)
-    result = Result(
-        instance, formulation, method, Status.OPTIMAL, StoppedBy.GAP, solution,
-        solution.objective(), backend="answered without a solver", options=options.to_dict(),
-    )  # fmt: skip
-    return check_result(result, options.gap)

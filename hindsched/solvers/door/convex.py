@@ -55,7 +55,6 @@ _CLAIMS = {
     cp.INFEASIBLE: (Status.INFEASIBLE, StoppedBy.INFEASIBLE),
     cp.UNBOUNDED: (Status.UNBOUNDED, StoppedBy.UNBOUNDED),
 }
-_UNDECIDED = "infeasible_or_unbounded"
 
 
 class StepReport(NamedTuple):
@@ -147,7 +146,7 @@ def _take_step(
             # A warm start would keep the solver object of an earlier step, settings included.
             problem.solve(solver=step.solver, ignore_dpp=ignore_dpp, warm_start=False, **settings)
         claim = str(problem.status)
-        if claim == _UNDECIDED:  # unbounded if it has a point
+        if claim == "infeasible_or_unbounded":  # unbounded if it has a point
             probe = cp.Problem(cp.Minimize(0), problem.constraints)
             probe.solve(solver=cp.HIGHS if probe.is_lp() else cp.CLARABEL)
             claim = cp.UNBOUNDED if probe.status == cp.OPTIMAL else str(probe.status)

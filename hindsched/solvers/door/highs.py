@@ -22,8 +22,7 @@ from hindsched.solvers.door.result import Answer, Progress, Status, StoppedBy
 from hindsched.solvers.door.standard_form import LinearProgram, Scaling
 from hindsched.solvers.door.work import catch_interrupt, is_counted, now, spend, units_of
 
-WAIT_SECONDS = 0.05
-"""How often the waiting thread looks for an interrupt and news to report."""
+WAIT_SECONDS = 0.05  # how often the waiting thread looks for an interrupt and news to report
 GRACE_SECONDS = 1.0
 """Overrun of the time limit after which HiGHS is interrupted rather than trusted to stop."""
 PIVOTS_A_UNIT = 100  # simplex iterations that count as a unit of work
@@ -299,13 +298,9 @@ class HighsProgram:
 
 _KIND = highspy.cb.HighsCallbackType
 _ASKS = {
-    int(kind)
-    for kind in (
-        _KIND.kCallbackSimplexInterrupt,
-        _KIND.kCallbackIpmInterrupt,
-        _KIND.kCallbackMipInterrupt,
-    )
-}
+    int(_KIND.kCallbackSimplexInterrupt), int(_KIND.kCallbackIpmInterrupt),
+    int(_KIND.kCallbackMipInterrupt),
+}  # fmt: skip
 
 
 class Stop:

@@ -18,13 +18,7 @@ from pyomo.common.gc_manager import PauseGC
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.models.base import (
-    Commitments,
-    OfflineProgram,
-    aggregated,
-    model_module,
-    offline_program,
-)
+from hindsched.models import base
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -36,7 +30,7 @@ class Step:
     """The program at one step and what is known of it."""
 
     # over the jobs that still matter, with the point found at its variables
-    program: OfflineProgram
+    program: base.OfflineProgram
     result: ProgramResult  # the solve
     started_from: Solution | None = None  # the start, over the jobs that still matter
 
@@ -71,7 +65,7 @@ class RollingProgram:
         self._rows: dict[str, list[Assignment]] = {}
         self._locked: set[str] = set()
         self._rejected: set[str] = set()
-        self._shares: bool = getattr(model_module(cluster.family), "JOBS_SHARE_COSTS", False)
+        self._shares: bool = getattr(base.model_module(cluster.family), "JOBS_SHARE_COSTS", False)
 
     def move_to(self, cluster: Instance) -> None:
         """Go on with another horizon of the same cluster."""
@@ -135,29 +129,24 @@ class RollingProgram:
         """The cluster with the jobs that still matter."""
         return self.cluster.with_jobs(tuple(self._jobs.values()))
 
-    def commitments(self) -> Commitments:
+    def commitments(self) -> base.Commitments:
         """What is fixed of them."""
-        return Commitments(
-            now=self.slot,
-            assignments=self._rows,
-            locked=frozenset(self._locked),
-            rejected=frozenset(self._rejected),
-        )
+        locked, rejected = frozenset(self._locked), frozenset(self._rejected)
+        return base.Commitments(self.slot, self._rows, locked, rejected)
 
-    def build(self) -> OfflineProgram:
+    def build(self) -> base.OfflineProgram:
         """The program at this step."""
-        build = aggregated(self.cluster.family) if self.relax else {}
+        build = base.aggregated(self.cluster.family) if self.relax else {}
         with PauseGC():  # nothing is garbage yet, and looking for it takes longer than the rules
-            return offline_program(
+            return base.offline_program(
                 self.instance, self.formulation, relax=self.relax,
                 commitments=self.commitments(), **build,
             )  # fmt: skip
 
     def solve(
-        self,
-        start: Callable[[], Solution | None] | None = None,
+        self, start: Callable[[], Solution | None] | None = None,
         options: SolveOptions | None = None,
-    ) -> Step:
+    ) -> Step:  # fmt: skip
         """Solve the program of this step, by default with the options of all steps.
 
         `start` gives a feasible solution of `instance` that keeps the commitments, or None: it is

@@ -15,11 +15,7 @@ import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from pyomo.common.errors import (
-    InfeasibleConstraintException,
-    InvalidConstraintError,
-    InvalidExpressionError,
-)
+from pyomo.common import errors
 from pyomo.core.base.block import TraversalStrategy
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from scipy.sparse import csc_array, diags_array
@@ -32,8 +28,6 @@ ROW_TOLERANCE = 1e-6
 """Violation of a row or bound that is rounding, relative to the larger of 1 and the right side."""
 INTEGER_TOLERANCE = 1e-5
 """Distance from the nearest integer within which an integer variable is rounded to it."""
-
-LARGEST_SIDE = 1e300  # a side beyond it is none
 
 
 class TriviallyInfeasibleError(Exception):
@@ -221,9 +215,9 @@ def _standard_form(model: pyo.ConcreteModel) -> Any:
         order = {"row_order": list(rows), "column_order": variables}
     try:
         return compiler.write(model, mixed_form=True, set_sense=pyo.minimize, **order)
-    except InfeasibleConstraintException:
+    except errors.InfeasibleConstraintException:
         pass
-    except (InvalidConstraintError, InvalidExpressionError, ValueError) as error:
+    except (errors.InvalidConstraintError, errors.InvalidExpressionError, ValueError) as error:
         raise SolveFailed(f"model {model.name} is no linear program: {error}") from None
     # A row whose variables are all fixed may be off by rounding, which the compiler calls
     # infeasible: such rows are left out if they hold within the tolerance.
@@ -241,7 +235,7 @@ def _standard_form(model: pyo.ConcreteModel) -> Any:
         for constraint in constant:
             constraint.deactivate()
         return compiler.write(model, mixed_form=True, set_sense=pyo.minimize, **order)
-    except InfeasibleConstraintException as error:
+    except errors.InfeasibleConstraintException as error:
         raise TriviallyInfeasibleError(str(error)) from None
     finally:
         for constraint in constant:
@@ -261,7 +255,7 @@ def _nearest_zero(variable: Any) -> float:
 
 def _row_scale(side: Floats) -> Floats:
     """Tolerances of rows by their sides; finite also where there is none."""
-    scale: Floats = ROW_TOLERANCE * np.minimum(np.maximum(1.0, np.abs(side)), LARGEST_SIDE)
+    scale: Floats = ROW_TOLERANCE * np.clip(np.abs(side), 1.0, 1e300)
     return scale
 
 

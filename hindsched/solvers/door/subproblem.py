@@ -21,10 +21,8 @@ from hindsched.solvers.door.result import Status
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
 EXACT = SolveOptions(gap=1e-9)
-UNTOLD = 1e-6
-"""Payoffs that differ by less, absolutely or relatively, a solver cannot tell apart."""
-LOST = 1e-4
-"""What tolerances may add up to in the many terms of a payoff."""
+UNTOLD = 1e-6  # payoffs that differ by less, absolutely or relatively, a solver cannot tell apart
+LOST = 1e-4  # what tolerances may add up to in the many terms of a payoff
 
 
 def solve_subproblem(

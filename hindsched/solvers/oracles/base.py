@@ -21,16 +21,7 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Assignment, Solution, build_solution
-from hindsched.solvers.oracles.decisions import (
-    COMPLETES,
-    NEVER,
-    Axes,
-    BranchDecision,
-    Feature,
-    Limits,
-    limits_of,
-    window_of,
-)
+from hindsched.solvers.oracles import decisions as branching
 from hindsched.solvers.oracles.rows import Rows
 
 RELATIVE_ROUNDING = 1e-9
@@ -64,7 +55,7 @@ class BlockOracle(ABC):
     exact: bool = True
     # what decisions may limit, with axes, in the order in which to branch; empty if the layout's
     # blocks cannot be restricted
-    features: Mapping[str, Axes] = MappingProxyType({})
+    features: Mapping[str, branching.Axes] = MappingProxyType({})
     # what every solution's objective is a whole multiple of, if there is such a number: the leaves
     # of a tree round their bounds to it
     step: Fraction | None = None
@@ -73,7 +64,7 @@ class BlockOracle(ABC):
     implied: Bools | None = None
     # last slot in which what the outside option stands for cannot end; it never does if it is
     # staying out
-    outside_ends_after: int = NEVER - 1
+    outside_ends_after: int = branching.NEVER - 1
 
     @property
     def num_blocks(self) -> int:
@@ -99,7 +90,9 @@ class BlockOracle(ABC):
         capacity, the only block that certifies a bound.
         """
 
-    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
+    def restricted_response(
+        self, block: int, prices: Floats, limits: branching.Limits
+    ) -> Response | None:
         """Best schedule of one block at full capacity whose features lie within limits, if any.
 
         As exact as `best_response`: with limits that hold for every schedule it has the same value.
@@ -107,7 +100,7 @@ class BlockOracle(ABC):
         """
         raise TypeError(f"{type(self).__name__} does not restrict its blocks")
 
-    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+    def features_of(self, block: int, response: Response) -> dict[branching.Feature, int]:
         """Value of every feature of a schedule; one that is absent is 0."""
         raise TypeError(f"{type(self).__name__} does not restrict its blocks")
 
@@ -190,7 +183,7 @@ class BlockOracle(ABC):
         """A certificate's prices on these rows; None if they are of another layout."""
         return prices if layout == self.layout else None
 
-    def bound_within(self, prices: Floats, limits: Mapping[int, Limits]) -> float | None:
+    def bound_within(self, prices: Floats, limits: Mapping[int, branching.Limits]) -> float | None:
         """Bound at `prices` on solutions within limits by block, if the family adds up its own."""
         return None
 
@@ -275,10 +268,10 @@ class RestrictedOracle(BlockOracle):
     solution that obeys the decisions. Full capacity only.
     """
 
-    def __init__(self, oracle: BlockOracle, decisions: Sequence[BranchDecision]) -> None:
+    def __init__(self, oracle: BlockOracle, decisions: Sequence[branching.BranchDecision]) -> None:
         self.oracle = oracle
         self.decisions = tuple(decisions)
-        self.limits = limits_of(decisions)
+        self.limits = branching.limits_of(decisions)
         self.sense = oracle.sense  # type: ignore[misc]
         self.instance, self.formulation = oracle.instance, oracle.formulation
         self.layout, self.rows, self.features = oracle.layout, oracle.rows, oracle.features
@@ -289,11 +282,6 @@ class RestrictedOracle(BlockOracle):
     def num_blocks(self) -> int:
         """Number of blocks."""
         return self.oracle.num_blocks
-
-    @property
-    def is_contradictory(self) -> bool:
-        """Whether decisions on one feature leave no number."""
-        return any(low > high for own in self.limits.values() for low, high in own.values())
 
     def block_name(self, block: int) -> str:
         """Name of a block in reports."""
@@ -315,7 +303,7 @@ class RestrictedOracle(BlockOracle):
         sign = 1.0 if self.sense == "max" else -1.0
         return found if sign * found.value > sign * outside.value else outside
 
-    def keeps(self, block: int, values: Mapping[Feature, int] | None) -> bool:
+    def keeps(self, block: int, values: Mapping[branching.Feature, int] | None) -> bool:
         """Whether a schedule with these features (None: the outside option) obeys."""
         limits = self.limits.get(block, {})
         if values is None:
@@ -336,7 +324,7 @@ class RestrictedOracle(BlockOracle):
 
         Infinite where no solution does, as where decisions on one feature contradict each other.
         """
-        if self.is_contradictory:
+        if any(low > high for own in self.limits.values() for low, high in own.values()):
             return -math.inf if self.sense == "max" else math.inf
         found = self.oracle.bound_within(prices, self.limits)
         return super().bound(prices) if found is None else found
@@ -357,17 +345,18 @@ class RestrictedOracle(BlockOracle):
         beyond = found > whole * self.step if self.sense == "min" else found < whole * self.step
         return math.nextafter(found, worse) if beyond else found
 
-    def _keeps_outside(self, limits: Limits) -> bool:
+    def _keeps_outside(self, limits: branching.Limits) -> bool:
         """Whether the outside option is kept.
 
         Staying out has no completion and 0 of everything else. One that stands for schedules beyond
         the priced slots may have any features but a completion in those.
         """
         contradict = any(low > high for low, high in limits.values())
-        if contradict or window_of(limits, COMPLETES)[1] <= self.oracle.outside_ends_after:
+        _, latest = branching.window_of(limits, branching.COMPLETES)
+        if contradict or latest <= self.oracle.outside_ends_after:
             return False
         return not self.oracle.optional or all(
-            low == 0 for feature, (low, _) in limits.items() if feature != COMPLETES
+            low == 0 for feature, (low, _) in limits.items() if feature != branching.COMPLETES
         )
 
 

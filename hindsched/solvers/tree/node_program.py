@@ -26,16 +26,8 @@ from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt, interrupted
+from hindsched.solvers.oracles import decisions as branching
 from hindsched.solvers.oracles.base import BlockOracle, Response, RestrictedOracle
-from hindsched.solvers.oracles.decisions import (
-    COMPLETES,
-    NEVER,
-    BranchDecision,
-    Feature,
-    Limits,
-    limits_of,
-    window_of,
-)
 
 SMOOTHING = 0.3  # weight of a node's best prices in the prices tried
 CONVERGED = 1e-8  # relative distance of bound and program value at which no column is missing
@@ -53,8 +45,7 @@ COLUMN_SMOOTHING, WARM_ITERATIONS = 0.8, 40
 iterations that give the first prices and columns."""
 
 
-Share = tuple[Column, float]
-"""A schedule in a node's linear program and how much of it is taken."""
+Share = tuple[Column, float]  # a schedule in a node's linear program and how much of it is taken
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class Split:
     """A split of one block's schedules by one feature."""
 
     block: int  # position of the block
-    feature: Feature  # what is split
+    feature: branching.Feature  # what is split
     at_most: int  # largest value of the lower side
     rank: int  # place of the feature in the family's order, staying out before all of them
     balance: float  # share of the schedules on the smaller side
@@ -70,10 +61,10 @@ class Split:
     stake: float = 0.0  # by how much the sides' objectives differ, times the balance
 
     @property
-    def sides(self) -> tuple[BranchDecision, BranchDecision]:
+    def sides(self) -> tuple[branching.BranchDecision, branching.BranchDecision]:
         """The two decisions, the side with the larger share last."""
-        lower = BranchDecision.at_most(self.block, self.feature, self.at_most)
-        upper = BranchDecision.at_least(self.block, self.feature, self.at_most + 1)
+        lower = branching.BranchDecision.at_most(self.block, self.feature, self.at_most)
+        upper = branching.BranchDecision.at_least(self.block, self.feature, self.at_most + 1)
         return (lower, upper) if self.lower_share < 0.5 else (upper, lower)
 
 
@@ -81,7 +72,7 @@ class Split:
 class Answers:
     """What blocks answered at a node's prices: a child asks only those decided since."""
 
-    limits: Mapping[int, Limits]  # limits by block that the answers obey
+    limits: Mapping[int, branching.Limits]  # limits by block that the answers obey
     values: list[float]  # value of every block's best response
     # where the node's program ended; a family's own program may keep more
     basis: Any = field(default=None, repr=False)
@@ -131,7 +122,7 @@ class NodeProgram:
         return 1
 
     def bound(
-        self, decisions: Sequence[BranchDecision], prices: Floats, cutoff: float | None,
+        self, decisions: Sequence[branching.BranchDecision], prices: Floats, cutoff: float | None,
         seconds: Callable[[], float | None], known: Answers | None = None,
     ) -> NodeBound:  # fmt: skip
         """Find good prices for the solutions that obey `decisions`, from `prices` on.
@@ -159,7 +150,11 @@ class NodeProgram:
         basis = None if known is None else known.basis
         if basis is not None:
             self._forget(basis)
-        self._switch(oracle)  # columns added from here on obey the decisions
+        obeys = [
+            column.block not in oracle.limits or oracle.keeps(column.block, column.features)
+            for column in self._master.columns
+        ]
+        self._master.switch(np.array(obeys, dtype=bool))  # columns added from here on obey, too
         if basis is not None:
             self._master.begin_at(basis)
         while round_ < self._most_rounds:
@@ -214,7 +209,7 @@ class NodeProgram:
             by_block.setdefault(column.block, []).append((column, share))
         found: list[Split] = []
         for own in by_block.values():
-            seen = dict.fromkeys([COMPLETES])
+            seen = dict.fromkeys([branching.COMPLETES])
             for column, _ in own:
                 seen.update(dict.fromkeys(column.features or ()))
             for feature in seen if len(own) > 1 else ():
@@ -222,17 +217,17 @@ class NodeProgram:
         return sorted(found, key=lambda split: (split.rank, -split.stake, -split.balance))
 
     def undecided(
-        self, shares: Sequence[Share], decisions: Sequence[BranchDecision]
+        self, shares: Sequence[Share], decisions: Sequence[branching.BranchDecision]
     ) -> list[Split]:
         """Splits of an integral node that could still be decided otherwise, in the family's order.
 
         An aggregated program may hold schedules that real servers do not. Whatever of them the
         node's decisions leave open is split from what its jobs do now; empty if nothing is.
         """
-        limits, found = limits_of(decisions), list[Split]()
+        limits, found = branching.limits_of(decisions), list[Split]()
         for column, _ in shares:
             for feature, value in (column.features or {}).items():
-                low, high = window_of(limits.get(column.block, {}), feature)
+                low, high = branching.window_of(limits.get(column.block, {}), feature)
                 place = self._rank[feature.name]
                 if high > value:
                     found.append(Split(column.block, feature, value, place, 0.0, 1.0))
@@ -287,14 +282,6 @@ class NodeProgram:
             return True
         return cutoff is not None and self.sign * (bound - cutoff) <= 0
 
-    def _switch(self, oracle: RestrictedOracle) -> None:
-        """Switch columns on or off by a node's decisions."""
-        on = [
-            column.block not in oracle.limits or oracle.keeps(column.block, column.features)
-            for column in self._master.columns
-        ]
-        self._master.switch(np.array(on, dtype=bool))
-
     def _forget(self, basis: Basis) -> None:
         """Bring a basis' columns back, and drop old ones where there are too many."""
         master, wanted = self._master, {column.key for column in basis.columns}
@@ -310,19 +297,13 @@ class NodeProgram:
         return [(columns[place], float(values[place])) for place in np.flatnonzero(values > 1e-7)]
 
 
-def _value(values: Mapping[Feature, int] | None, feature: Feature) -> int:
-    """Value of a feature; the outside option never completes and has 0 of everything else."""
-    if values is None:
-        return NEVER if feature == COMPLETES else 0
-    return values.get(feature, 0)
-
-
-def _splits(feature: Feature, shares: Sequence[Share], rank: int) -> Iterator[Split]:
+def _splits(feature: branching.Feature, shares: Sequence[Share], rank: int) -> Iterator[Split]:
     """The splits of a block's schedules by one feature; running or not comes before all others."""
     weights: dict[int, float] = {}
     worth: dict[int, float] = {}
+    outside = branching.NEVER if feature == branching.COMPLETES else 0
     for column, share in shares:
-        value = _value(column.features, feature)
+        value = outside if column.features is None else column.features.get(feature, 0)
         weights[value] = weights.get(value, 0.0) + share
         worth[value] = worth.get(value, 0.0) + share * column.response.objective
     total, all_worth = sum(weights.values()), sum(worth.values())
@@ -336,8 +317,8 @@ def _splits(feature: Feature, shares: Sequence[Share], rank: int) -> Iterator[Sp
         stake = side * abs(below_worth / below - (all_worth - below_worth) / (total - below))
         if stake <= LEAST_STAKE * abs(all_worth):
             stake = 0.0
-        if following == NEVER:
-            value, rank = NEVER - 1, -1
+        if following == branching.NEVER:
+            value, rank = branching.NEVER - 1, -1
         yield Split(shares[0][0].block, feature, value, rank, side, below / total, stake)
 
 

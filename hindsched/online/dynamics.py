@@ -161,17 +161,10 @@ class Cluster(ABC, Generic[Job]):
         return float(self.shares(job, workers).max(initial=0.0))
 
     @abstractmethod
-    def row(self, job: Job, placement: Placement, first: int, last: int) -> Assignment:
-        """Row of the solution file for a placement held in slots first..last."""
-
     def rows(
         self, slot: int, running: Mapping[str, tuple[Job, Placement]]
     ) -> dict[str, list[Assignment]]:
         """Rows by job that say what runs in `slot`: all jobs that do, and what each holds."""
-        return {
-            name: [self.row(job, placement, slot, slot)]
-            for name, (job, placement) in running.items()
-        }
 
 
 class ServerCluster(Cluster[JobRecord]):
@@ -236,8 +229,17 @@ class ServerCluster(Cluster[JobRecord]):
         return drawn_gang(job, self.environment, most) if requested is None else requested
 
     def row(self, job: JobRecord, placement: Placement, first: int, last: int) -> Assignment:
-        """Row of the solution file."""
+        """Row of the solution file for a placement held in slots first..last."""
         return {"from": first, "to": last, "workers": placement.workers, "ps": placement.ps}
+
+    def rows(
+        self, slot: int, running: Mapping[str, tuple[JobRecord, Placement]]
+    ) -> dict[str, list[Assignment]]:
+        """One row a job, as wide as it is now."""
+        return {
+            name: [self.row(job, placement, slot, slot)]
+            for name, (job, placement) in running.items()
+        }
 
 
 def largest_share(pools: Iterable[tuple[Floats, Floats]]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -11,28 +11,15 @@ import numpy as np
 
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.online import protocol
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
+from hindsched.online.baselines.ranked import Ranked, ShortestRemaining, TiresiasL
+from hindsched.online.dynamics import Gangs
 from hindsched.online.edgecloud.batchsche import BatchSche
-from hindsched.online.edgecloud.cluster import EdgeTiresiasL, Srtf
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
-from hindsched.online.edgecloud.resources import (
-    CloudSite,
-    ParameterServers,
-    StorageLedger,
-    no_room,
-)
+from hindsched.online.edgecloud.resources import CloudSite, ParameterServers, StorageLedger, no_room
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
-from hindsched.online.protocol import (
-    NOTHING,
-    Capabilities,
-    Decision,
-    Environment,
-    OnlineAlgorithm,
-    Report,
-    Theorem,
-    theorem_of,
-)
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
@@ -41,25 +28,22 @@ from hindsched.solvers.families.edgecloud.methods import program_columns
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
 
-EPSILON = 1.0
-"""Speed augmentation at which `theorem` states its value; the constants fall as it grows."""
 
-
-class Edgecloud(OnlineAlgorithm):
+class Edgecloud(protocol.OnlineAlgorithm):
     """A_online (Algorithm 1): dispatch by smallest Q, serve highest rate first, preempt workers.
 
     A_greedy dispatches each job on arrival (`Dispatcher`), A_ps gives running jobs a parameter
     server (`Serving`). Section VI: servers without room for a chunk are not asked.
     """
 
-    card = Capabilities(commits_at_arrival=True)
+    card = protocol.Capabilities(commits_at_arrival=True)
 
     randomised = True
     increment: ClassVar[Increment] = "printed"
     escape: ClassVar[bool] = False
     use_cloud: ClassVar[bool] = True
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin with empty queues and all PSs free."""
         self.cluster: EdgecloudInstance = environment.cluster
         self.dispatcher = Dispatcher(self.cluster, self.increment, self.escape, self.use_cloud)
@@ -69,7 +53,7 @@ class Edgecloud(OnlineAlgorithm):
         self._storage = StorageLedger(self.cluster)
         self._storing: set[int] = set()
 
-    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> protocol.Decision:
         """Dispatch what arrived, then let the chunks be served."""
         self.dispatcher.queues.advance(slot)
         if arrivals and self._storage.limited:
@@ -77,7 +61,11 @@ class Edgecloud(OnlineAlgorithm):
         for job in arrivals:
             self._dispatch(slot, job)
         rows = {self._jobs[index].name: new for index, new in self.serving.step(slot).items()}
-        return Decision(rows, tuple(job.name for job in arrivals)) if rows else NOTHING
+        return (
+            protocol.Decision(rows, tuple(job.name for job in arrivals))
+            if rows
+            else protocol.NOTHING
+        )
 
     def _dispatch(self, slot: int, job: EdgecloudJob) -> None:
         edge, cloud = (
@@ -101,7 +89,7 @@ class Edgecloud(OnlineAlgorithm):
             self._storage.end(self._jobs[index].name, slot - 1)
         self._storing &= unfinished
 
-    def report(self) -> Report:
+    def report(self) -> protocol.Report:
         """Sums of alpha (the printed dual) and of the corrected alpha'', and the cloud's share."""
         found = self.dispatches.values()
         corrected = (job.chunks * self.dispatches[job.name].corrected_alpha for job in self._jobs)
@@ -132,21 +120,21 @@ class EdgecloudEdgeOnly(Edgecloud):
     use_cloud = False
 
 
-class AllCloud(OnlineAlgorithm):
+class AllCloud(protocol.OnlineAlgorithm):
     """The simplest schedule there is; at the paper's own parameters it beats A_online."""
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin with an empty cloud."""
         self.site = CloudSite(environment.cluster, ParameterServers(environment.cluster))
 
-    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> protocol.Decision:
         """Send what arrives to the cloud; begin what waits there."""
         for job in arrivals:
             self.site.add(slot, job)
         if not arrivals and slot not in self.site.events:
-            return NOTHING
+            return protocol.NOTHING
         self.site.events.discard(slot)
-        return Decision(self.site.start(slot), tuple(job.name for job in arrivals))
+        return protocol.Decision(self.site.start(slot), tuple(job.name for job in arrivals))
 
 
 class EdgecloudDualPrice(DualPrice):
@@ -156,7 +144,7 @@ class EdgecloudDualPrice(DualPrice):
     algorithm does not preempt. Workers, storage and parameter servers (PSs) must be left.
     """
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin with an empty cluster, prices 0 and all PSs free."""
         super().start(environment)
         self._ps_use = Counter[tuple[int, str, int]]()  # PSs taken by (place, type, slot)
@@ -237,6 +225,55 @@ class EdgecloudReoptimise(Reoptimise):
         return job.model_copy(update={"arrival": slot, "upload_slots": left})
 
 
+class _AtTheEdge(Ranked):
+    """Gangs that run at the edge all together or not, and may leave for the cloud."""
+
+    cloud: bool
+
+    def start(self, environment: protocol.Environment) -> None:
+        """Begin with an idle edge."""
+        super().start(environment)
+        self.cluster.offload = "waiting" if self.cloud else "never"  # type: ignore[attr-defined]
+
+
+class Srtf(_AtTheEdge, ShortestRemaining):
+    """Shortest remaining time first, over gangs of edge workers that run all together or not.
+
+    Parameters
+    ----------
+    cloud : bool
+        Send a job that finds no free gang when its data arrives to the cloud as a whole. Without,
+        only jobs whose type has no edge worker go there.
+    gangs : {"drawn", "half", "ideal", "best"}
+        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+    """
+
+    relaxes_constraints = True
+
+    def __init__(self, cloud: bool = True, gangs: Gangs = "ideal") -> None:
+        super().__init__(elastic=False, gangs=gangs)
+        self.cloud = cloud
+
+
+class EdgeTiresiasL(_AtTheEdge, TiresiasL):
+    """Least attained service in queues, over gangs of edge workers.
+
+    Parameters
+    ----------
+    limits, promotion
+        As in `TiresiasL`; the limit is the authors' 3250 worker-seconds.
+    cloud, gangs
+        As in `Srtf`.
+    """
+
+    def __init__(
+        self, limits: Sequence[float] = (3250 / 3600,), promotion: float = 0.0, cloud: bool = True,
+        gangs: Gangs = "ideal",
+    ) -> None:  # fmt: skip
+        TiresiasL.__init__(self, limits, promotion, 0, gangs)
+        self.cloud = cloud
+
+
 ALGORITHMS: dict[str, Factory] = {
     "edgecloud": Edgecloud,
     "edgecloud-marginal": EdgecloudMarginal,
@@ -252,13 +289,14 @@ ALGORITHMS: dict[str, Factory] = {
 }
 
 
-def theorem(instance: EdgecloudInstance, epsilon: float = EPSILON) -> Theorem:
+def theorem(instance: EdgecloudInstance, epsilon: float = 1.0) -> protocol.Theorem:
     """Theorem 3: with (1 + epsilon) speed, ``D_max (1 + 1 / epsilon)``-competitive for (2).
 
-    ``quantities`` holds the constant for problem (4), ``note`` what the printed proof leaves open.
+    The constant falls as epsilon grows. ``quantities`` holds that for problem (4), ``note`` what
+    the printed proof leaves open.
     """
     if not instance.jobs:
-        return theorem_of("ratio", None, quantities={})
+        return protocol.theorem_of("ratio", None, quantities={})
     chunks = int(instance.chunks.max())
     constant = 1 + 1 / epsilon
     swapped = _overtaking(instance)
@@ -274,7 +312,9 @@ def theorem(instance: EdgecloudInstance, epsilon: float = EPSILON) -> Theorem:
         "Lemma 4 needs the second assumption. The corrected dual is feasible but proves less."
     )
     quantities = {"epsilon": epsilon, "ratio_for_(4)": constant, "D_max": chunks}
-    return theorem_of("ratio", chunks * constant, assumed, quantities=quantities, note=note)
+    return protocol.theorem_of(
+        "ratio", chunks * constant, assumed, quantities=quantities, note=note
+    )
 
 
 def _overtaking(instance: EdgecloudInstance) -> int:

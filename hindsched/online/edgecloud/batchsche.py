@@ -12,10 +12,7 @@ from pydantic import Field
 from hindsched.arrays import Bools, Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.edgecloud.resources import (
-    StorageLedger,
-    no_room,
-)
+from hindsched.online.edgecloud.resources import StorageLedger, no_room
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,
@@ -24,7 +21,7 @@ from hindsched.online.engines.batching import (
     Offer,
     post_prices,
 )
-from hindsched.online.protocol import Capabilities, Decision, Environment
+from hindsched.online.protocol import Capabilities, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, row_of
 
@@ -44,16 +41,15 @@ class Window:
 class EdgeCloudRound(BatchRound):
     """A sub-round: empty workers and PSs at the edge, and the cloud.
 
-    It is `slots` long and begins after slot `base`; its batch is planned in slot `now`. An
-    unlimited cloud has no column: it costs nothing.
+    It is `slots` long, begins after slot `base` and is planned in slot `slots`, when its interval
+    ends. An unlimited cloud has no column: it costs nothing.
     """
 
     def __init__(
-        self, cluster: EdgecloudInstance, base: int, slots: int, storage: StorageLedger, now: int,
+        self, cluster: EdgecloudInstance, base: int, slots: int, storage: StorageLedger,
         price_base: float,
     ) -> None:  # fmt: skip
-        self.cluster, self.base, self.slots = cluster, base, slots
-        self.storage, self.now = storage, now
+        self.cluster, self.base, self.slots, self.storage = cluster, base, slots, storage
         counts: dict[Column, int] = {
             (False, kind): len(workers) for kind, workers in cluster.workers_by_type.items()
         }
@@ -97,7 +93,7 @@ class EdgeCloudRound(BatchRound):
         work = job.chunk_slots(self.cluster.slot_seconds, in_cloud=together)
         groups, room = [range(ready.size)], [math.inf]
         if not column[0]:  # by server, and how many chunks each can store
-            stored, places = self.storage.room(job, self.now), self.cluster.places(job)
+            stored, places = self.storage.room(job, self.slots), self.cluster.places(job)
             room = [max(0.0, stored[s]) for s, _ in places]
             ends = np.cumsum([len(members) for _, members in places]).tolist()
             groups = [range(b, e) for b, e in zip([0, *ends[:-1]], ends, strict=True)]
@@ -218,11 +214,6 @@ class BatchSche(GeometricBatches):
         self._storage = StorageLedger(self.cluster)
         self._ps: dict[str, int] = {}
 
-    def step(self, slot: int, arrivals: tuple[EdgecloudJob, ...]) -> Decision:
-        """Collect arrivals; at an interval's end plan the batch."""
-        self._now = slot
-        return super().step(slot, arrivals)
-
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
         """Ask the jobs in order of arrival; a job is worth its work.
 
@@ -230,13 +221,13 @@ class BatchSche(GeometricBatches):
         cannot take: waiting does not help it (7c).
         """
         for job in jobs:
-            room = self._storage.room(job, self._now)
+            room = self._storage.room(job, horizon)
             places = self.cluster.places(job)
             if not self.cluster.has_cloud(job) and sum(room[s] for s, _ in places) < job.chunks:
                 raise no_room(job)
-        storage, base = self._storage, self.round_base
         price_base = self.price_base or 2.0 * horizon * len(self.cluster.servers) + 1.0
-        current = EdgeCloudRound(self.cluster, base, horizon, storage, self._now, price_base)
+        base, storage = self.round_base, self._storage
+        current = EdgeCloudRound(self.cluster, base, horizon, storage, price_base)
         seconds = self.cluster.slot_seconds
         values = [float(j.chunks * j.chunk_slots(seconds, in_cloud=False)) for j in jobs]
         admitted = post_prices(current, jobs, values)

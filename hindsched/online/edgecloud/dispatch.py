@@ -34,12 +34,7 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.edgecloud.resources import (
-    CloudWorkers,
-    ParameterServers,
-    no_room,
-    run_changes,
-)
+from hindsched.online.edgecloud import resources
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, place_name, row_of
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import LEFT, QueueState, entry_of
@@ -135,7 +130,7 @@ class Dispatcher:
         self.cluster, self.increment = cluster, increment
         self.escape, self.use_cloud = escape, use_cloud
         self.queues = QueueState(len(cluster.worker_list))
-        self._cloud = CloudWorkers(cluster)
+        self._cloud = resources.CloudWorkers(cluster)
 
     def place(
         self,
@@ -179,7 +174,7 @@ class Dispatcher:
                 alpha = in_cloud
                 found.cloud.append((chunk, *mixed[len(found.cloud)]))
             else:
-                raise no_room(job)
+                raise resources.no_room(job)
             found.alphas.append(alpha)
         if self.escape and together:
             ends = [end for _, _, end in found.cloud]
@@ -210,7 +205,7 @@ class Serving:
 
     def __init__(self, cluster: EdgecloudInstance, queues: QueueState, seed: int) -> None:
         self.cluster, self.queues = cluster, queues
-        self._ps = ParameterServers(cluster, seed)
+        self._ps = resources.ParameterServers(cluster, seed)
         self._jobs: dict[int, EdgecloudJob] = {}
         self._work: dict[int, tuple[int, int]] = {}
         self._together: set[int] = set()
@@ -309,6 +304,6 @@ class Serving:
             done = self._done.get((worker, index), 0)
             self._done[worker, index] = done + 1
             now[worker] = index, self._chunks[worker, index][done // self._work[index][0]]
-        for index, new in run_changes(self.cluster, slot, self._current, now).items():
+        for index, new in resources.run_changes(self.cluster, slot, self._current, now).items():
             rows.setdefault(index, []).extend(new)
         self._current = now

@@ -13,14 +13,7 @@ from hindsched.arrays import Bools, Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud.resources import StorageLedger, no_room
-from hindsched.online.engines.batching import (
-    Admission,
-    BatchRound,
-    ExponentialLedger,
-    GeometricBatches,
-    Offer,
-    post_prices,
-)
+from hindsched.online.engines import batching
 from hindsched.online.protocol import Capabilities, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, row_of
@@ -38,7 +31,7 @@ class Window:
     together: bool  # zeta: everything in the cloud
 
 
-class EdgeCloudRound(BatchRound):
+class EdgeCloudRound(batching.BatchRound):
     """A sub-round: empty workers and PSs at the edge, and the cloud.
 
     It is `slots` long, begins after slot `base` and is planned in slot `slots`, when its interval
@@ -56,7 +49,7 @@ class EdgeCloudRound(BatchRound):
         counts |= {(True, kind): n for kind, n in (cluster.cloud.workers or {}).items() if n}
         self.columns = list(counts)
         capacity = np.array(list(counts.values()), dtype=float)
-        self.ledger = ExponentialLedger(capacity, slots, price_base)
+        self.ledger = batching.ExponentialLedger(capacity, slots, price_base)
         self.busy = {column: np.zeros((n, slots), dtype=bool) for column, n in counts.items()}
         here = {**cluster.ps_counts}
         for kind, n in (cluster.cloud.ps or {}).items():
@@ -64,9 +57,9 @@ class EdgeCloudRound(BatchRound):
         self.ps_free = {key: np.full(slots, n) for key, n in here.items()}
         self.ps: dict[str, int] = {}  # job -> server of its PS
 
-    def offer(self, job: EdgecloudJob, limit: float) -> Offer | None:
+    def offer(self, job: EdgecloudJob, limit: float) -> batching.Offer | None:
         """Cheapest window at the edge or in the cloud."""
-        cluster, found = self.cluster, list[Offer | None]()
+        cluster, found = self.cluster, list[batching.Offer | None]()
         workers = cluster.workers_by_type.get(job.worker_type, ())
         servers = [cluster.servers[cluster.worker_list[w][0]].name for w in workers]
         ready = np.array([self._ready(job, name) for name in servers], dtype=np.int64)
@@ -88,7 +81,7 @@ class EdgeCloudRound(BatchRound):
 
     def _cheapest(
         self, job: EdgecloudJob, column: Column, ready: Ints, size: int, together: bool
-    ) -> Offer | None:
+    ) -> batching.Offer | None:
         """The cheapest window on the numbered workers of a column, the earliest of those."""
         work = job.chunk_slots(self.cluster.slot_seconds, in_cloud=together)
         groups, room = [range(ready.size)], [math.inf]
@@ -120,7 +113,7 @@ class EdgeCloudRound(BatchRound):
         chosen = _deal(job.chunks, waves, open_, room)
         plan = Window(column, chosen, work, together)
         cost = len(chosen) * float(price[best])
-        return Offer(first + 1, length, len(chosen) * of_column, cost, plan)
+        return batching.Offer(first + 1, length, len(chosen) * of_column, cost, plan)
 
     def _with_ps(self, job: EdgecloudJob, length: int, together: bool) -> Bools:
         """Starts, from 0, of the windows in which a PS is free throughout."""
@@ -133,7 +126,7 @@ class EdgeCloudRound(BatchRound):
                 starts |= short[length:] == short[: starts.size]
         return starts
 
-    def book(self, job: EdgecloudJob, offer: Offer) -> None:
+    def book(self, job: EdgecloudJob, offer: batching.Offer) -> None:
         """Take the workers and a PS, and store the chunks until the window ends."""
         self.ledger.book(offer)
         self.ps[job.name] = self._take_ps(job, offer)
@@ -147,7 +140,7 @@ class EdgeCloudRound(BatchRound):
                 self.storage.store(job, self.cluster.worker_list[qualified[w]][0], chunks)
             self.storage.end(job.name, self.base + offer.last)
 
-    def _take_ps(self, job: EdgecloudJob, offer: Offer) -> int:
+    def _take_ps(self, job: EdgecloudJob, offer: batching.Offer) -> int:
         """The first PS that is free throughout, else the unlimited cloud's."""
         window = slice(offer.start - 1, offer.last)
         cloud = len(self.cluster.servers)
@@ -182,7 +175,7 @@ def _deal(
     return shares
 
 
-class BatchSche(GeometricBatches):
+class BatchSche(batching.GeometricBatches):
     """The batch algorithm of MobiHoc 2020 over edge workers and the cloud.
 
     Geometric batches with work-conserving sub-rounds. In a sub-round each job takes the cheapest
@@ -214,7 +207,7 @@ class BatchSche(GeometricBatches):
         self._storage = StorageLedger(self.cluster)
         self._ps: dict[str, int] = {}
 
-    def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
+    def run_round(self, jobs: list[JobRecord], horizon: int) -> list[batching.Admission]:
         """Ask the jobs in order of arrival; a job is worth its work.
 
         Refused by (7b) is one that no server has had room for since it arrived, and that the cloud
@@ -230,12 +223,12 @@ class BatchSche(GeometricBatches):
         current = EdgeCloudRound(self.cluster, base, horizon, storage, price_base)
         seconds = self.cluster.slot_seconds
         values = [float(j.chunks * j.chunk_slots(seconds, in_cloud=False)) for j in jobs]
-        admitted = post_prices(current, jobs, values)
+        admitted = batching.post_prices(current, jobs, values)
         self.post(current.ledger, [kind for _, kind in current.columns])
         self._ps |= current.ps
         return admitted
 
-    def rows(self, admission: Admission, base: int) -> list[Assignment]:
+    def rows(self, admission: batching.Admission, base: int) -> list[Assignment]:
         """Chunks dealt out to the workers in turn, one after the other on each."""
         job, offer = admission.job, admission.offer
         plan: Window = offer.plan

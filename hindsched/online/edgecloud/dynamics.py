@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -29,27 +30,15 @@ from hindsched.online.dynamics import Cluster, Placement, gang_width
 from hindsched.online.edgecloud import resources
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.edgecloud.runs import (
-    CLOUD_KEYS,
-    EDGE_KEYS,
-    PS_KEYS,
-    ChunkRun,
-    Runs,
-    active_spans,
-    place_name,
-    ps_place,
-    worker_place,
-)
+from hindsched.solutions.edgecloud import runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solutions.rows import read_span
 
 Offload = Literal["narrow", "waiting", "never"]
 
-START_KEYS = {"chunk", "server", "worker", "from"}
 STOP_KEYS = {"chunk", "to"}
-OPEN_HOLD_KEYS = {"ps", "from"}
-ROWS = (START_KEYS, STOP_KEYS, OPEN_HOLD_KEYS, EDGE_KEYS, CLOUD_KEYS, PS_KEYS)
-"""Keys of the kinds of rows."""
+OPEN_ROWS = ({"chunk", "server", "worker", "from"}, STOP_KEYS, {"ps", "from"})
+ROWS = (*OPEN_ROWS, runs.EDGE_KEYS, runs.CLOUD_KEYS, runs.PS_KEYS)  # keys of the kinds of rows
 
 
 class State(ClusterState[EdgecloudJob]):
@@ -59,8 +48,7 @@ class State(ClusterState[EdgecloudJob]):
 
     def __init__(self, instance: EdgecloudInstance, environment: Environment) -> None:
         super().__init__(instance, environment)
-        self._index = {job.name: j for j, job in enumerate(instance.jobs)}
-        self._runs: list[ChunkRun] = []
+        self._runs: list[runs.ChunkRun] = []
         self._last = 0
         self._open: dict[tuple[int, int], Assignment] = {}
         self._holds: list[tuple[int, int, int, int | None]] = []
@@ -78,12 +66,12 @@ class State(ClusterState[EdgecloudJob]):
                         self._add(slot, name, row)
 
     def _add(self, slot: int, name: str, row: Assignment) -> None:
-        j, where = self._index[name], f"job {name}, slot {slot}"
+        j, where = self.instance.job_index(name), f"job {name}, slot {slot}"
         if set(row) not in ROWS:
             raise InputError(where, row, "must be a run, its begin or end, or a hold")
         read_span(where, {"from": 1, "to": row.get("from", MOST_COUNT), **row})
         if "ps" in row:
-            place = ps_place(self.instance, row, where)
+            place = runs.ps_place(self.instance, row, where)
             self._holds.append((j, place, row["from"], row.get("to")))
             return
         key, most = (j, row["chunk"]), self.jobs[name].chunks
@@ -101,13 +89,13 @@ class State(ClusterState[EdgecloudJob]):
         elif key in self._open:
             raise Refused("(2c)", where, f"chunk {row['chunk']} runs already")
         else:
-            worker_place(self.instance, {**row, "to": MOST_COUNT}, where)
+            runs.worker_place(self.instance, {**row, "to": MOST_COUNT}, where)
             self._open[key] = row
 
     def _run(self, j: int, row: Assignment) -> None:
         """Add a run of a chunk whose ends are known."""
-        place = worker_place(self.instance, row, self.instance.jobs[j].name)
-        self._runs.append(ChunkRun(j, row["chunk"], place, row["from"], row["to"]))
+        place = runs.worker_place(self.instance, row, self.instance.jobs[j].name)
+        self._runs.append(runs.ChunkRun(j, row["chunk"], place, row["from"], row["to"]))
         self._last = max(self._last, row["to"])
 
     def is_over(self, slot: int) -> bool:
@@ -129,11 +117,11 @@ class State(ClusterState[EdgecloudJob]):
 
     def solution(self) -> EdgecloudSolution:
         """What ran, and who held which PS; open holds end with their job's activity."""
-        runs = Runs.of(self._runs)
+        ran = runs.Runs.of(self._runs)
         active: dict[int, list[tuple[int, int]]] = {}
-        for j, first, last in active_spans(runs):
+        for j, first, last in runs.active_spans(ran):
             active.setdefault(j, []).append((first, last))
-        holds: list[ChunkRun] = []
+        holds: list[runs.ChunkRun] = []
         following: dict[int, int] = {}  # first slot of the job's next hold
         in_order = sorted(self._holds, key=lambda hold: hold[2])
         for j, place, first, end in reversed(in_order):
@@ -142,8 +130,8 @@ class State(ClusterState[EdgecloudJob]):
                 end = min([*ends, following.get(j, MOST_COUNT) - 1]) if ends else 0
             following[j] = first
             if first <= end:
-                holds.append(ChunkRun(j, 0, place, first, end))
-        return EdgecloudSolution(self.instance, runs, Runs.of(holds), self.formulation)
+                holds.append(runs.ChunkRun(j, 0, place, first, end))
+        return EdgecloudSolution(self.instance, ran, runs.Runs.of(holds), self.formulation)
 
 
 committed_rows = this_slot  # what has begun in the cloud goes on; the rest stays open
@@ -164,10 +152,9 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         super().__init__(environment)
         self.instance: EdgecloudInstance = environment.cluster
         self._free = [True] * len(self.instance.worker_list)
-        self._kinds = list(self.instance.workers_by_type)
-        self._ps_kinds = sorted({kind for _, kind in self.instance.ps_counts})
         self._ps = resources.ParameterServers(self.instance)
-        self._ps_totals = {kind: self._ps.count(kind) for kind in self._ps_kinds}
+        ps_kinds = sorted({kind for _, kind in self.instance.ps_counts})
+        self._ps_totals = {kind: self._ps.count(kind) for kind in ps_kinds}
         self._ps_booked: Counter[str] = Counter()  # jobs with workers, whether they have a PS yet
         self._site = resources.CloudSite(self.instance, self._ps)
         self._storage = resources.StorageLedger(self.instance)
@@ -185,20 +172,16 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         """Begin a slot: uploads that end and what changes in the cloud open room."""
         self._slot, self._rows = slot, {}
         for job in arrivals:
-            self._arrive(job)
+            most = min(job.chunks, len(self.instance.workers_by_type.get(job.worker_type, ())))
+            most = gang_width(self.gangs, partial(self.drawn_workers, job), most)
+            most, self._reserved[job.name] = self._storage.reserve(job, slot, most)
+            if not most and not self.instance.has_cloud(job):
+                raise resources.no_room(job)
+            self._most[job.name] = most
+            self._opens.update(job.arrival + slots for slots in job.upload_slots.values())
         opened = slot in self._opens or slot in self._site.events
         self._site.release(slot)
         return opened
-
-    def _arrive(self, job: EdgecloudJob) -> None:
-        qualified = len(self.instance.workers_by_type.get(job.worker_type, ()))
-        most = min(job.chunks, qualified)
-        most = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
-        most, self._reserved[job.name] = self._storage.reserve(job, self._slot, most)
-        if not most and not self.instance.has_cloud(job):
-            raise resources.no_room(job)
-        self._most[job.name] = most
-        self._opens.update(job.arrival + slots for slots in job.upload_slots.values())
 
     def leaving(
         self,
@@ -337,14 +320,13 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
 
     def shares(self, job: EdgecloudJob, workers: int) -> Floats:
         """Share of the edge's workers of each type, then of its PSs of each type."""
-        found = np.zeros(len(self._kinds) + len(self._ps_kinds))
-        if job.worker_type in self._kinds:
-            qualified = len(self.instance.workers_by_type[job.worker_type])
-            found[self._kinds.index(job.worker_type)] = workers / qualified
-        total = self._ps_totals.get(job.ps_type, 0.0)
-        if workers and job.ps_type in self._ps_kinds and total:
-            found[len(self._kinds) + self._ps_kinds.index(job.ps_type)] = 1 / total
-        return found
+        found = [
+            workers / len(qualified) if kind == job.worker_type else 0.0
+            for kind, qualified in self.instance.workers_by_type.items()
+        ]
+        for kind, total in self._ps_totals.items():
+            found.append(1 / total if workers and total and kind == job.ps_type else 0.0)
+        return np.array(found)
 
     def rows(
         self, slot: int, running: Mapping[str, tuple[EdgecloudJob, Placement]]
@@ -371,7 +353,7 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
             if name not in self._ps.held:
                 place = self._ps.take(name, job, slot)
                 assert place is not None, "a PS was counted for it"
-                parts.append({name: [{"ps": place_name(self.instance, place), "from": slot}]})
+                parts.append({name: [{"ps": runs.place_name(self.instance, place), "from": slot}]})
         self._site.events.discard(slot)
         parts.append(self._site.start(slot))
         names = dict.fromkeys(name for part in parts for name in part)

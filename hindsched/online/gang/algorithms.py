@@ -9,7 +9,6 @@ import numpy as np
 
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.models.base import Commitments
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.sets import Outlook, outlook
 from hindsched.online import protocol
@@ -17,15 +16,7 @@ from hindsched.online.engines import reoptimise
 from hindsched.online.gang.policies import KNOWN_POLICIES, held
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.families.gang.search import (
-    OpenJobs,
-    Plan,
-    best_in_rounds,
-    best_plan,
-    expected_starts,
-    open_jobs,
-    plan_in_order,
-)
+from hindsched.solvers.families.gang import search
 from hindsched.solvers.oracles.rows import PriceRow
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
@@ -59,10 +50,7 @@ class Reoptimise(reoptimise.Reoptimise):
         """Solve, or search from the present plan and from orders that policies take."""
         known, formulation = self._rolling.instance, self._environment.formulation
         assert isinstance(known, GangInstance)
-        small = (
-            known.serial_end <= MOST_SLOTS and columns_needed(known, formulation) <= MOST_COLUMNS
-        )
-        if small:
+        if known.serial_end <= MOST_SLOTS and columns_needed(known, formulation) <= MOST_COLUMNS:
             super()._plan_again(slot)
             return
         view, left = self._left(slot)
@@ -76,20 +64,19 @@ class Reoptimise(reoptimise.Reoptimise):
             np.divide(area, worth, out=np.full(area.size, np.inf), where=worth > 0),
             own.duration.astype(float),
         ]
-        self._follow(view, left, best_plan(left, keys, self.exchanges))
+        self._follow(view, left, search.best_plan(left, keys, self.exchanges))
         self._counts["searches"] += 1
 
-    def _left(self, slot: int) -> tuple[Outlook, OpenJobs]:
+    def _left(self, slot: int) -> tuple[Outlook, search.OpenJobs]:
         """Open jobs, and what is fixed."""
         rolling, formulation = self._rolling, self._environment.formulation
         rolling.advance(slot)
         known = rolling.instance
         assert isinstance(known, GangInstance)
-        commitments: Commitments = rolling.commitments()
-        view = outlook(known, formulation, commitments, None)
-        return view, open_jobs(known, formulation, view)
+        view = outlook(known, formulation, rolling.commitments(), None)
+        return view, search.open_jobs(known, formulation, view)
 
-    def _follow(self, view: Outlook, left: OpenJobs, plan: Plan) -> None:
+    def _follow(self, view: Outlook, left: search.OpenJobs, plan: search.Plan) -> None:
         """Begin the open jobs as a plan says."""
         instance = self._rolling.instance
         assert isinstance(instance, GangInstance)
@@ -126,10 +113,10 @@ class DualPrice(Reoptimise):
         known = self._rolling.instance
         instance = known.with_jobs(tuple(known.jobs[task.job] for task in view.tasks))
         assert isinstance(instance, GangInstance)
-        climb = expected_starts(instance, left, self.iterations)
+        climb = search.expected_starts(instance, left, self.iterations)
         self._posted = dict(zip((climb.oracle.cut[:-1] + 1).tolist(), climb.prices.tolist(),
                                 strict=True))  # fmt: skip
-        self._follow(view, left, plan_in_order(left, climb.expected))
+        self._follow(view, left, search.plan_in_order(left, climb.expected))
         self._counts["climbs"] += 1
 
     def price_path(self) -> Sequence[PriceRow]:
@@ -168,7 +155,7 @@ class Hindsight(protocol.OnlineAlgorithm):
         if not jobs:
             return
         instance: GangInstance = self._environment.cluster.with_jobs(jobs)
-        found = best_in_rounds(instance, self._environment.formulation, self.exchanges)
+        found = search.best_in_rounds(instance, self._environment.formulation, self.exchanges)
         planned = [(row["from"], name, row)
                    for name, rows in found.assignments().items() for row in rows]  # fmt: skip
         self._left = sorted(planned, key=lambda begin: begin[0], reverse=True)

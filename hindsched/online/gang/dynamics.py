@@ -114,14 +114,13 @@ class State(ClusterState[GangJob]):
         """End runs, then begin those whose slot has come."""
         if decision.rejected:
             raise Refused("(1)", f"job {decision.rejected[0]}, slot {slot}", "every job must run")
-        for name, rows in decision.assignments.items():
-            for row in rows:
-                if row.keys() == STOP_KEYS:
-                    self._stop(slot, self.instance.job_index(name), row)
-        for name, rows in decision.assignments.items():
-            for row in rows:
-                if row.keys() != STOP_KEYS:
-                    self._pending.append(self._read(name, self.instance.job_index(name), row))
+        given = [(name, row) for name, rows in decision.assignments.items() for row in rows]
+        for name, row in given:
+            if row.keys() == STOP_KEYS:
+                self._stop(slot, self.instance.job_index(name), row)
+        for name, row in given:
+            if row.keys() != STOP_KEYS:
+                self._pending.append(self._read(name, self.instance.job_index(name), row))
         due = [run for run in self._pending if run.first <= slot]
         self._pending = [run for run in self._pending if run.first > slot]
         for run in sorted(due, key=lambda run: run.first):

@@ -17,14 +17,7 @@ from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.rows import write_counts
-from hindsched.solvers.families.gang.replay import (
-    POLICIES,
-    THRESHOLD_GPU_SECONDS,
-    Policy,
-    expected_slots,
-    policy_settings,
-    threshold_slots,
-)
+from hindsched.solvers.families.gang import replay
 from hindsched.solvers.kernels.gang import policies
 from hindsched.solvers.kernels.gang.orders import FOREVER
 
@@ -35,16 +28,15 @@ class ReplayedPolicy(OnlineAlgorithm):
     """A policy whose state stands in the kernel."""
 
     name: ClassVar[str]  # among `POLICIES`
-    policy: ClassVar[Policy]
+    policy: ClassVar[replay.Policy]
     estimates = 1.0
     threshold_gpu_seconds = 0.0
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, name: str) -> None:
         super().__init_subclass__()
-        if hasattr(cls, "name"):
-            cls.policy = POLICIES[cls.name]
-            cls.card = Capabilities(knows_durations=cls.policy.clairvoyant)
-            cls.relaxes_constraints = cls.policy.preemptive
+        cls.name, cls.policy = name, replay.POLICIES[name]
+        cls.card = Capabilities(knows_durations=cls.policy.clairvoyant)
+        cls.relaxes_constraints = cls.policy.preemptive
 
     def relaxes(self, formulation: str) -> bool:
         """Whether it pauses jobs that may not pause."""
@@ -57,7 +49,7 @@ class ReplayedPolicy(OnlineAlgorithm):
         self._names: list[str] = []
         self._position: dict[str, int] = {}
         self._ended: list[int] = []
-        self._threshold = threshold_slots(self.threshold_gpu_seconds, cluster.slot_seconds)
+        self._threshold = replay.threshold_slots(self.threshold_gpu_seconds, cluster.slot_seconds)
         sizes = policies.cluster_sizes(cluster)
         self._state = policies.empty_state(sizes, FIRST_JOBS, self.policy.way)
         self._pass(1, [], [])  # the kernel compiles before a decision is timed
@@ -102,7 +94,7 @@ class ReplayedPolicy(OnlineAlgorithm):
         weights = np.array([job.weight for job in arrivals], dtype=float)
         self._state.gpus[arrived] = gpus
         self._state.key[arrived] = self.policy.key(durations, gpus, weights)
-        self._state.expected[arrived] = expected_slots(durations, self.estimates)
+        self._state.expected[arrived] = replay.expected_slots(durations, self.estimates)
 
     def _pass(self, slot: int, ended: list[int], arrived: list[int]) -> None:
         """Let the event happen; the state says what starts and ends."""
@@ -119,37 +111,27 @@ def held(instance: GangInstance, gpus: int, by_server: Ints) -> Assignment:
     return {"servers": write_counts(by_server, [server.name for server in instance.servers or ()])}
 
 
-class Fifo(ReplayedPolicy):
+class Fifo(ReplayedPolicy, name="fifo"):
     """Strict first in, first out: a head that does not fit blocks the queue."""
 
-    name = "fifo"
 
-
-class FifoSkip(ReplayedPolicy):
+class FifoSkip(ReplayedPolicy, name="fifo-skip"):
     """First fit: in order of submission, whoever fits starts."""
 
-    name = "fifo-skip"
 
-
-class Sjf(ReplayedPolicy):
+class Sjf(ReplayedPolicy, name="sjf"):
     """Shortest job first, by duration; whoever fits starts."""
 
-    name = "sjf"
 
-
-class SmallestFirst(ReplayedPolicy):
+class SmallestFirst(ReplayedPolicy, name="smallest-first"):
     """Smallest GPU-seconds first; whoever fits starts."""
 
-    name = "smallest-first"
 
-
-class Wspt(ReplayedPolicy):
+class Wspt(ReplayedPolicy, name="wspt"):
     """Smallest GPU-seconds over weight first (Smith 1956); whoever fits starts."""
 
-    name = "wspt"
 
-
-class Easy(ReplayedPolicy):
+class Easy(ReplayedPolicy, name="easy"):
     """EASY backfilling: later jobs start if they do not delay the head (Lifka 1995).
 
     Parameters
@@ -158,13 +140,11 @@ class Easy(ReplayedPolicy):
         The policy expects durations times this factor, at least 1.
     """
 
-    name = "easy"
-
     def __init__(self, estimates: float = 1.0) -> None:
-        self.estimates = policy_settings(self.name, {"estimates": estimates})["estimates"]
+        self.estimates = replay.policy_settings(self.name, {"estimates": estimates})["estimates"]
 
 
-class Conservative(Easy):
+class Conservative(Easy, name="conservative"):
     """Conservative backfilling: nobody delays whoever came before (Mu'alem & Feitelson 2001).
 
     Parameters
@@ -173,16 +153,12 @@ class Conservative(Easy):
         The policy expects durations times this factor, at least 1.
     """
 
-    name = "conservative"
 
-
-class Srtf(ReplayedPolicy):
+class Srtf(ReplayedPolicy, name="srtf"):
     """Shortest remaining time first: pauses and moves jobs, knows durations."""
 
-    name = "srtf"
 
-
-class Las(ReplayedPolicy):
+class Las(ReplayedPolicy, name="las"):
     """Least attained service in two queues (Tiresias, NSDI 2019): pauses and moves jobs.
 
     Parameters
@@ -191,11 +167,10 @@ class Las(ReplayedPolicy):
         Attained service at which a job leaves the first queue.
     """
 
-    name = "las"
-
-    def __init__(self, threshold_gpu_seconds: float = THRESHOLD_GPU_SECONDS) -> None:
+    def __init__(self, threshold_gpu_seconds: float = replay.THRESHOLD_GPU_SECONDS) -> None:
         given = {"threshold_gpu_seconds": threshold_gpu_seconds}
-        self.threshold_gpu_seconds = policy_settings(self.name, given)["threshold_gpu_seconds"]
+        settings = replay.policy_settings(self.name, given)
+        self.threshold_gpu_seconds = settings["threshold_gpu_seconds"]
 
 
 KNOWN_POLICIES = {

@@ -13,6 +13,7 @@ import numpy as np
 from hindsched.instances.base import Server
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
+from hindsched.online import protocol
 from hindsched.online.baselines.baseline import Drf, Fifo, Optimus
 from hindsched.online.baselines.fair_rounds import Gavel, Themis
 from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
@@ -29,16 +30,6 @@ from hindsched.online.oasis.prices import (
     Units,
     log_utilities,
     price_bounds,
-)
-from hindsched.online.protocol import (
-    AtLeastZero,
-    Capabilities,
-    Environment,
-    Natural,
-    Positive,
-    Share,
-    Theorem,
-    theorem_of,
 )
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import build_solution
@@ -58,8 +49,6 @@ MOST_PLACES = 2_000
 """Servers times slots of the open jobs up to which the program of ends takes about a second."""
 Engine = Literal["oracle", "model", "slots"]
 Ties = Literal["first", "last", "random"]
-SMALL_DEMAND = 0.05
-"""Theorem 4 wants demands much smaller than capacities; above this share it does not hold."""
 
 
 class Oasis(PrimalDual):
@@ -92,16 +81,16 @@ class Oasis(PrimalDual):
     whole_chunks: ClassVar[bool] = False  # Algorithm 2 as printed
 
     def __init__(
-        self, engine: Engine = "oracle", lower_floor: Share = 0.0, units: Units = "file",
-        upper_scale: Positive = 1.0, least_payoff: AtLeastZero = 0.0, ties: Ties = "first",
-        tie_seed: Natural = 0,
+        self, engine: Engine = "oracle", lower_floor: protocol.Share = 0.0, units: Units = "file",
+        upper_scale: protocol.Positive = 1.0, least_payoff: protocol.AtLeastZero = 0.0,
+        ties: Ties = "first", tie_seed: protocol.Natural = 0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.engine, self.lower_floor, self.units = engine, lower_floor, units
         self.upper_scale, self.least_payoff = upper_scale, least_payoff
         self.ties, self.tie_seed = ties, tie_seed
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Post the prices of the empty cluster, its servers in the order that breaks ties."""
         cluster, draw = environment.cluster, np.random.default_rng(self.tie_seed)
         servers: dict[str, tuple[Server, ...]] = {}
@@ -130,7 +119,7 @@ class Oasis(PrimalDual):
             for (name, array), places in zip(found.items(), self._places, strict=True)
         }
 
-    def price_function(self, environment: Environment, rows: Rows) -> ExponentialPrices:
+    def price_function(self, environment: protocol.Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, U scaled by the setting."""
         resources = environment.cluster.resources
         declared = {pool: PriceBounds.of(environment.estimates[pool], resources) for pool in POOLS}
@@ -168,8 +157,8 @@ class OasisChunk(Oasis):
     whole_chunks = True
 
     def __init__(
-        self, lower_floor: Share = 0.0, units: Units = "file", upper_scale: Positive = 1.0,
-        least_payoff: AtLeastZero = 0.0,
+        self, lower_floor: protocol.Share = 0.0, units: Units = "file",
+        upper_scale: protocol.Positive = 1.0, least_payoff: protocol.AtLeastZero = 0.0,
     ) -> None:  # fmt: skip
         super().__init__("oracle", lower_floor, units, upper_scale, least_payoff)
 
@@ -189,7 +178,7 @@ class OasisReoptimise(Reoptimise):
         Seconds that a step may take; the result then depends on the machine.
     """
 
-    card = Capabilities(may_give_up=True)
+    card = protocol.Capabilities(may_give_up=True)
 
     solver_options: ClassVar[Mapping[str, object]] = FEW_HEURISTICS
 
@@ -258,14 +247,16 @@ def declared_estimates(
     return {pool: own.to_dict(instance.resources) for pool, own in bounds}
 
 
-def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file") -> Theorem:
+def theorem(
+    instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file"
+) -> protocol.Theorem:
     """Theorem 4: OASiS is ``2 alpha``-competitive, with what it assumes.
 
     Settings are the algorithm's; a floor above 0 leaves the theorem's setting. ``quantities`` are
     U, L, eta and alpha, as natural logarithms where they underflow.
     """
     if not instance.jobs:
-        return theorem_of("ratio", None, quantities={})
+        return protocol.theorem_of("ratio", None, quantities={})
     bounds = price_bounds(instance, lower_floor, units)
     alpha = max(bound.alpha for bound in bounds.values())
     workers = instance.worker_demand, instance.worker_capacity
@@ -274,7 +265,7 @@ def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "f
     smallest = float(log_utilities(instance)[1].min())
     positive = math.isfinite(smallest)
     assumed = [
-        ("demands much smaller than capacities", share <= SMALL_DEMAND, share),
+        ("demands much smaller than capacities", share <= 0.05, share),
         ("a chunk takes at most one slot", chunk_slots <= 1, chunk_slots),
         ("U and L are exact", lower_floor == 0, lower_floor),
         ("every utility at the horizon is positive", positive, smallest if positive else None),
@@ -286,4 +277,4 @@ def theorem(instance: OasisInstance, lower_floor: float = 0.0, units: Units = "f
             "log_upper": told["log_upper"], "log_eta": told.get("log_eta"), "alpha": bound.alpha,
             "log_lower": min(told["log_lower"].values(), default=None),
         }  # fmt: skip
-    return theorem_of("ratio", 2 * alpha, assumed, quantities=quantities)
+    return protocol.theorem_of("ratio", 2 * alpha, assumed, quantities=quantities)

@@ -2,13 +2,7 @@
 
 After Sun et al., "Towards distributed machine learning in shared clusters: a dynamically-
 partitioned approach" (2017), and Irwin, Grit and Chase, "Balancing risk and reward in a
-market-based task service" (HPDC 2004). The program of Dorm:
-
-==================  =====================================================
-``units``           workers or PSs of a job on servers of a group, which are identical
-``drift``           distance of a job's workers from its DRF number of workers
-``changed``         whether a running job's allocation changes
-==================  =====================================================
+market-based task service" (HPDC 2004).
 """
 
 from __future__ import annotations
@@ -165,6 +159,8 @@ class Dorm(Baseline):
                 own = int(how_many_fit(capacity, demand[name, role], most[name]))
                 if own:
                     room[name, role, g] = min(most[name], len(group) * own)
+        # units: workers or PSs of a job on a group of identical servers; drift: distance of a job's
+        # workers from its DRF number; changed: whether a running job's allocation changes
         m = pyo.ConcreteModel()
         m.units = pyo.Var(
             list(room), within=pyo.NonNegativeIntegers, bounds=lambda _, *key: (0, room[key])

@@ -128,13 +128,13 @@ class Cluster(ABC, Generic[Job]):
     def work(self, job: Job) -> Fraction:
         """Total work of the job, in the family's unit, exactly."""
 
-    @abstractmethod
     def progress(self, job: Job, placement: Placement) -> Fraction:
-        """Work done in one slot with `placement`, exactly."""
+        """Work done in one slot with `placement`, exactly: by a worker one unit."""
+        return Fraction(placement.num_workers)
 
-    @abstractmethod
     def speed(self, job: Job, workers: int) -> float:
         """Work done in one slot by `workers` workers where the empty cluster would place them."""
+        return float(workers)
 
     @abstractmethod
     def max_workers(self, job: Job) -> int:

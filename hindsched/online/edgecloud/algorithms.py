@@ -61,11 +61,8 @@ class Edgecloud(protocol.OnlineAlgorithm):
         for job in arrivals:
             self._dispatch(slot, job)
         rows = {self._jobs[index].name: new for index, new in self.serving.step(slot).items()}
-        return (
-            protocol.Decision(rows, tuple(job.name for job in arrivals))
-            if rows
-            else protocol.NOTHING
-        )
+        admitted = tuple(job.name for job in arrivals)
+        return protocol.Decision(rows, admitted) if rows else protocol.NOTHING
 
     def _dispatch(self, slot: int, job: EdgecloudJob) -> None:
         edge, cloud = (

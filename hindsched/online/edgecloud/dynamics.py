@@ -293,16 +293,8 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
     # Facts
 
     def work(self, job: EdgecloudJob) -> Fraction:
-        """Chunk-slots on workers of the edge."""
+        """Chunk-slots on workers of the edge; a worker does one a slot."""
         return Fraction(job.chunks * job.chunk_slots(self.instance.slot_seconds, in_cloud=False))
-
-    def progress(self, job: EdgecloudJob, placement: Placement) -> Fraction:
-        """A worker does one chunk-slot a slot."""
-        return Fraction(placement.num_workers)
-
-    def speed(self, job: EdgecloudJob, workers: int) -> float:
-        """A worker does one chunk-slot a slot."""
-        return float(workers)
 
     def max_workers(self, job: EdgecloudJob) -> int:
         """Workers of the job's type at the edge, by `gangs` and at most what storage allows."""

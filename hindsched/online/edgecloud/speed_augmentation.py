@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,16 +55,13 @@ def run_with_speed(
     if not 0 <= epsilon < math.inf:
         raise InputError("epsilon", epsilon, "must be at least 0")
     arrival, chunks = instance.arrivals.astype(float), instance.chunks
-    edge, cloud = instance.edge_slots.astype(float), instance.cloud_slots.astype(float)
+    works: list[Any] = [instance.edge_slots, instance.cloud_slots]
     if not whole_slots:
-        edge, cloud = (
-            np.array(
-                [j.exact_chunk_slots(instance.slot_seconds, in_cloud=c) for j in instance.jobs],
-                dtype=float,
-            )
-            for c in (False, True)
-        )
-    edge, cloud = edge / (1.0 + epsilon), cloud / (1.0 + epsilon)
+        works = [
+            [own.exact_chunk_slots(instance.slot_seconds, in_cloud=where) for own in instance.jobs]
+            for where in (False, True)
+        ]
+    edge, cloud = (np.array(work, dtype=float) / (1.0 + epsilon) for work in works)
     dispatcher = Dispatcher(instance.with_jobs(()), increment)
     found: dict[int, Dispatch] = {}
     for j in np.argsort(arrival, kind="stable").tolist():

@@ -148,7 +148,7 @@ class Hindsight(protocol.OnlineAlgorithm):
     def start(self, environment: protocol.Environment) -> None:
         """Begin without a plan."""
         self._environment = environment
-        self._left: list[tuple[int, str, Assignment]] = []  # what begins when, the next one last
+        self._begins: dict[int, dict[str, list[Assignment]]] = {}  # rows by first slot and job
 
     def foresee(self, jobs: tuple[JobRecord, ...]) -> None:
         """Search the best schedule of all jobs."""
@@ -156,21 +156,17 @@ class Hindsight(protocol.OnlineAlgorithm):
             return
         instance: GangInstance = self._environment.cluster.with_jobs(jobs)
         found = search.best_in_rounds(instance, self._environment.formulation, self.exchanges)
-        planned = [(row["from"], name, row)
-                   for name, rows in found.assignments().items() for row in rows]  # fmt: skip
-        self._left = sorted(planned, key=lambda begin: begin[0], reverse=True)
+        for name, rows in found.assignments().items():
+            for row in rows:
+                self._begins.setdefault(row["from"], {}).setdefault(name, []).append(row)
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> protocol.Decision:
         """Give out what begins now."""
-        given: dict[str, list[Assignment]] = {}
-        while self._left and self._left[-1][0] == slot:
-            _, name, row = self._left.pop()
-            given.setdefault(name, []).append(row)
-        return protocol.Decision(given)
+        return protocol.Decision(self._begins.pop(slot, {}))
 
     def wake_up(self) -> int | None:
         """The slot in which the next job begins."""
-        return self._left[-1][0] if self._left else None
+        return min(self._begins, default=None)
 
 
 ALGORITHMS: dict[str, Factory] = {**KNOWN_POLICIES}

@@ -177,4 +177,3 @@ KNOWN_POLICIES = {
     policy.name: policy
     for policy in (Fifo, FifoSkip, Sjf, SmallestFirst, Wspt, Easy, Conservative, Srtf, Las)
 }
-"""All of them by name."""

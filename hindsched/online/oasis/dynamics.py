@@ -125,16 +125,8 @@ class OasisCluster(ServerCluster):
             del booked[name]
 
     def work(self, job: OasisJob) -> Fraction:
-        """Worker-slots that the job needs."""
+        """Worker-slots that the job needs; a worker does one a slot."""
         return Fraction(self.instance.work_of(job))
-
-    def progress(self, job: OasisJob, placement: Placement) -> Fraction:
-        """Each worker does one worker-slot a slot."""
-        return Fraction(placement.num_workers)
-
-    def speed(self, job: OasisJob, workers: int) -> float:
-        """Each worker does one worker-slot a slot."""
-        return float(workers)
 
     def max_workers(self, job: OasisJob) -> int:
         """Most workers that the empty cluster can run for the job at once."""

@@ -44,13 +44,13 @@ Gangs = Literal["drawn", "half", "ideal", "best"]
 drawn, half of the most that the job can use, or the most; ``best`` is the best of these three on
 each instance, known only after the runs: `simulate` makes all and reports which."""
 WIDTHS: tuple[Gangs, ...] = ("ideal", "half", "drawn")  # of these, the first of equals
-MOST_DRAWN = 30
 
 
-def drawn_gang(
-    job: JobRecord, environment: Environment, most: int, at_most: int = MOST_DRAWN
-) -> int:
-    """Size of a gang drawn from 1..min(`at_most`, `most`) by (seed, job name)."""
+def drawn_gang(job: JobRecord, environment: Environment, most: int, at_most: int = 30) -> int:
+    """Requested in the file, else drawn from 1..min(`at_most`, `most`) by (seed, job name)."""
+    requested: int | None = getattr(job, "requested_workers", None)
+    if requested is not None:
+        return requested
     draw = draws(environment.seed, job.name, "workers").random()
     return 1 + int(draw * min(at_most, most))
 
@@ -224,9 +224,7 @@ class ServerCluster(Cluster[JobRecord]):
 
     def drawn_workers(self, job: JobRecord) -> int:
         """Requested in the file, else drawn from 1..min(30, most workers)."""
-        most = self.max_workers(job)
-        requested: int | None = getattr(job, "requested_workers", None)
-        return drawn_gang(job, self.environment, most) if requested is None else requested
+        return drawn_gang(job, self.environment, self.max_workers(job))
 
     def row(self, job: JobRecord, placement: Placement, first: int, last: int) -> Assignment:
         """Row of the solution file for a placement held in slots first..last."""
@@ -284,8 +282,7 @@ def fill(room: NDArray[Any], order: Iterable[int], count: int) -> Counts:
 class GangCluster(ServerCluster):
     """Servers on which a job's gang, of one pair of types, is placed as a whole, also to grow."""
 
-    always_typed = False
-    """Whether rows name their types also where there is one of each."""
+    always_typed = False  # whether rows name their types also where there is one of each
 
     def __init__(self, environment: Environment, free: NDArray[Any]) -> None:
         self.instance: Any = environment.cluster
@@ -390,8 +387,6 @@ class GangCluster(ServerCluster):
         key = (job.name, workers)
         if key not in self._speeds:
             found = self.find(self.empty, self.gang(job), workers)
-            done = Fraction()
-            if found is not None:
-                done = self._rate(job, workers, len(found[0].keys() | found[1].keys()) == 1)
-            self._speeds[key] = float(done)
+            alone = found is not None and len(found[0].keys() | found[1].keys()) == 1
+            self._speeds[key] = float(self._rate(job, workers, alone)) if found else 0.0
         return self._speeds[key]

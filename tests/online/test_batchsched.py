@@ -69,7 +69,7 @@ def test_exponential_prices():
     assert ledger.prices()[:, 0] == pytest.approx([0, 2, 2])
     ledger.book(Offer(2, 1, np.array([1.0, 0.0]), 0.0))
     assert ledger.prices()[1, 0] == pytest.approx(8)
-    assert ledger.residual[1, 0] == 0
+    assert (ledger.capacity - ledger.use)[1, 0] == 0
 
 
 def test_theorem_and_estimates():

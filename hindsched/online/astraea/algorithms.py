@@ -19,6 +19,7 @@ from hindsched.instances.base import JobRecord, LinearUtility, PowerUtility
 from hindsched.instances.modes import modes, ps_for
 from hindsched.models.astraea.offline import spans
 from hindsched.models.windows.sets import num_columns
+from hindsched.online import protocol
 from hindsched.online.astraea.paper import Astraea, AstraeaLiteral, most_a_unit
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
@@ -28,15 +29,6 @@ from hindsched.online.engines.batching import Admission
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import ServerBatches
-from hindsched.online.protocol import (
-    Capabilities,
-    Decision,
-    Environment,
-    OnlineAlgorithm,
-    Report,
-    Theorem,
-    theorem_of,
-)
 from hindsched.online.registry import Factory
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
@@ -167,7 +159,7 @@ class TenantBatches(ServerBatches):
         return super().run_round(jobs, horizon) if self.cluster.servers else []
 
 
-class Batchsche(OnlineAlgorithm):
+class Batchsche(protocol.OnlineAlgorithm):
     """A_online of batchsched (adaptive) for each tenant on its own servers, without sharing.
 
     Each tenant's jobs wait for geometric batches; a batch is planned by posted exponential prices
@@ -181,12 +173,12 @@ class Batchsche(OnlineAlgorithm):
         w_j: 1, or the utility of completing at once.
     """
 
-    card = Capabilities(published="MobiHoc 2020")
+    card = protocol.Capabilities(published="MobiHoc 2020")
 
     def __init__(self, weights: Weights = "unit") -> None:
         self.weights = weights
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin with every tenant's servers empty."""
         cluster: AstraeaInstance = environment.cluster
         self._tenants = {
@@ -197,16 +189,16 @@ class Batchsche(OnlineAlgorithm):
             batches.start(environment)
         self._horizon = cluster.horizon
 
-    def step(self, slot: int, arrivals: tuple[AstraeaJob, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[AstraeaJob, ...]) -> protocol.Decision:
         """Let every tenant's batches decide; a plan past the horizon is not given out."""
         rows: dict[str, Sequence[Assignment]] = {}
         for name, batches in self._tenants.items():
             own = tuple(job for job in arrivals if job.tenant == name)
             planned = batches.step(slot, own).assignments.items()
             rows |= {job: given for job, given in planned if given[-1]["to"] <= self._horizon}
-        return Decision(rows, tuple(rows))
+        return protocol.Decision(rows, tuple(rows))
 
-    def report(self) -> Report:
+    def report(self) -> protocol.Report:
         """Batches by tenant."""
         return {"tenants": {name: batches.report() for name, batches in self._tenants.items()}}
 
@@ -249,7 +241,7 @@ ALGORITHMS: dict[str, Factory] = {
 LARGEST_LOG = 700.0  # beyond e^700 a ratio is no number any more; its logarithm is still given
 
 
-def theorem(instance: AstraeaInstance) -> Theorem:
+def theorem(instance: AstraeaInstance) -> protocol.Theorem:
     """Theorem 1: an additive bound for linear utilities, a ratio for power utilities.
 
     The value is OPT - ALG for ``additive`` and OPT / ALG for ``ratio``, the inverse of the paper's;
@@ -262,7 +254,7 @@ def theorem(instance: AstraeaInstance) -> Theorem:
     tables = {job.name: modes(instance, job) for job in instance.jobs}
     jobs = [job for job in instance.jobs if len(tables[job.name])]
     if not jobs:
-        return theorem_of("ratio", None)
+        return protocol.theorem_of("ratio", None)
     theta_w, theta_p = (1.0 + most for most in most_a_unit((job, tables[job.name]) for job in jobs))
     sigma = 2.0 * (math.log2(theta_w) + math.log2(theta_p))
     rounds = _rounds([job.utility.value(1) for job in jobs], sigma)
@@ -289,7 +281,7 @@ def theorem(instance: AstraeaInstance) -> Theorem:
          slots <= instance.horizon, float(slots)),
     ]  # fmt: skip
     overflows = log_value is None or log_value > LARGEST_LOG
-    return theorem_of(
+    return protocol.theorem_of(
         kind, None if log_value is None or overflows else math.exp(log_value), assumed,
         log10_value=None if log_value is None else log_value / math.log(10), sigma=sigma,
         theta_workers=theta_w, theta_ps=theta_p, batches=batches, **{"lambda": rounds},

@@ -80,8 +80,7 @@ class AstraeaCluster(GangCluster):
 
     def drawn_workers(self, job: AstraeaJob) -> int:
         """Requested in the file, else drawn from 1..min(8, chunks) by (seed, job name)."""
-        drawn = drawn_gang(job, self.environment, job.chunks, at_most=8)
-        return drawn if job.requested_workers is None else job.requested_workers
+        return drawn_gang(job, self.environment, job.chunks, at_most=8)
 
     fixed_workers = GangCluster.max_workers  # the gang is what the empty cluster holds of it
 

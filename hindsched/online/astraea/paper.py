@@ -104,7 +104,7 @@ class TenantRound:
         """
         quota = self.unused[:, self.instance.tenant_index[job.tenant]]
         if shared:
-            quota = self.ledger.residual.astype(np.int64)
+            quota = (self.ledger.capacity - self.ledger.use).astype(np.int64)
         servers, prices = len(self.instance.servers), self.ledger.prices()
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
         order = np.argsort(table.workers, kind="stable")  # the first mode takes a tie
@@ -301,8 +301,7 @@ class Astraea(GeometricBatches):
             for job in left:
                 values = self.values(job, horizon, base)
                 least = -ROUNDING * abs(float(values[1]))
-                table = self.table(job)
-                offer = current.offer(job, table, values, shared=shared, least=least)
+                offer = current.offer(job, self.table(job), values, shared=shared, least=least)
                 if offer is None or not values[offer.last] - offer.cost > 0:
                     refused.append(job)
                     continue

@@ -188,9 +188,7 @@ def progressive_filling(cluster: Cluster, jobs: dict[str, object]) -> dict[str, 
         name = min(growing, key=share.__getitem__)
         job, present = jobs[name], held.get(name)
         workers = present.num_workers if present else 0
-        extended = None
-        if workers < cluster.max_workers(job):
-            extended = cluster.extend(job, present)
+        extended = cluster.extend(job, present) if workers < cluster.max_workers(job) else None
         if extended is None:
             growing.remove(name)  # for good: capacity only shrinks here
             continue

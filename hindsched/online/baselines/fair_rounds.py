@@ -125,9 +125,8 @@ class FairRounds(FixedWidth):
             self._shares = self._solve()
         before = self.release_all()
         for name in sorted(self.jobs, key=self._priority):
-            self.resume(name, before) or self.hold(
-                name, self.cluster.fixed_workers(self.jobs[name])
-            )
+            width = self.cluster.fixed_workers(self.jobs[name])
+            self.resume(name, before) or self.hold(name, width)
 
     def _priority(self, name: str) -> tuple[float, float]:
         """First who had no round, then by the share over the rounds had; larger shares first."""

@@ -18,8 +18,7 @@ Baseline = TypeVar("Baseline", bound=OnlineAlgorithm)
 def relaxing(baseline: type[Baseline]) -> type[Baseline]:
     """The same class under the same name, that says that it relaxes constraints."""
     told = {"__doc__": baseline.__doc__, "__module__": baseline.__module__}
-    body = {"relaxes_constraints": True, **told}
-    return type(baseline.__name__, (baseline,), body)
+    return type(baseline.__name__, (baseline,), {"relaxes_constraints": True, **told})
 
 
 def relaxing_baselines(*, rigid: bool) -> dict[str, Factory]:

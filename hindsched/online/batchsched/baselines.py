@@ -8,17 +8,9 @@ from typing import Literal
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.modes import Modes, modes
+from hindsched.online import protocol
 from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.dynamics import Gangs
-from hindsched.online.protocol import (
-    NOTHING,
-    Decision,
-    Environment,
-    Natural,
-    OnlineAlgorithm,
-    Share,
-    draws,
-)
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.batchsched.oracle import list_jobs
@@ -58,14 +50,14 @@ class AntMan(Baseline):
     randomised = True
 
     def __init__(
-        self, guaranteed: Share = 0.5, patience: Natural = 10,
-        rule: Literal["draw", "weight"] = "draw", restore_slots: Natural = 0,
+        self, guaranteed: protocol.Share = 0.5, patience: protocol.Natural = 10,
+        rule: Literal["draw", "weight"] = "draw", restore_slots: protocol.Natural = 0,
         gangs: Gangs = "ideal",
     ) -> None:  # fmt: skip
         self.gangs, self.restore_slots = gangs, restore_slots
         self.guaranteed, self.patience, self.rule = guaranteed, patience, rule
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin with an empty cluster."""
         super().start(environment)
         self._class: dict[str, bool] = {}
@@ -78,12 +70,12 @@ class AntMan(Baseline):
             if found is None and self.rule == "weight":
                 found = self.jobs[name].weight >= median(self._weights)
             elif found is None:
-                draw = draws(self.environment.seed, name, "guarantee").random()
+                draw = protocol.draws(self.environment.seed, name, "guarantee").random()
                 found = draw < self.guaranteed
             self._class[name] = bool(found)
         return self._class[name]
 
-    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> protocol.Decision:
         """Rank anew also when a guaranteed job's patience ends."""
         self._weights += [float(job.weight) for job in arrivals]
         for name, job in self.jobs.items():
@@ -110,7 +102,7 @@ class AntMan(Baseline):
             self.placed_anew(name)
 
 
-class Wspt(OnlineAlgorithm):
+class Wspt(protocol.OnlineAlgorithm):
     """Weighted shortest processing time first, non-preemptive, worker counts chosen.
 
     At each arrival all jobs that have not started are planned anew in descending order of weight
@@ -120,7 +112,7 @@ class Wspt(OnlineAlgorithm):
     denser.
     """
 
-    def start(self, environment: Environment) -> None:
+    def start(self, environment: protocol.Environment) -> None:
         """Begin with an empty cluster."""
         self.cluster: BatchschedInstance = environment.cluster
         self._running: list[WindowRow] = []
@@ -128,7 +120,7 @@ class Wspt(OnlineAlgorithm):
         self._modes: dict[str, Modes] = {}
         self._plan: dict[str, WindowRow] = {}
 
-    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
+    def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> protocol.Decision:
         """Plan again if jobs arrived; start what is planned to start now."""
         for job in arrivals:
             self._modes[job.name] = modes(self.cluster, job)
@@ -144,7 +136,7 @@ class Wspt(OnlineAlgorithm):
                 rows[job.name] = [BatchschedSolution.write_row(self.cluster, row)]
                 self._running.append(row)
                 self._waiting.remove(job)
-        return Decision(rows, tuple(rows)) if rows else NOTHING
+        return protocol.Decision(rows, tuple(rows)) if rows else protocol.NOTHING
 
     def _density(self, job: BatchschedJob) -> float:
         return float(job.weight) / int(self._modes[job.name].duration.min())

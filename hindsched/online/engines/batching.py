@@ -54,11 +54,6 @@ class ExponentialLedger:
         self.base = np.asarray(base, dtype=float)
         self.use = np.zeros((slots, self.capacity.size))
 
-    @property
-    def residual(self) -> Floats:
-        """What is left, shape (slots, capacities)."""
-        return self.capacity - self.use
-
     def prices(self, first: int = 1, last: int | None = None) -> Floats:
         """Prices in slots `first` .. `last`, shape (slots, capacities)."""
         part = self.use[first - 1 : last]

@@ -8,7 +8,7 @@ vector and the oracle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -69,9 +69,8 @@ class DualPrice(OnlineAlgorithm):
         """Solve the relaxation once for all arrivals of the slot, then let each job respond."""
         if not arrivals:
             return Decision()
-        oracle = self.build_oracle(
-            self._environment.cluster.with_jobs(arrivals), self._environment.formulation
-        )
+        known = self._environment.cluster.with_jobs(arrivals)
+        oracle = self.build_oracle(known, self._environment.formulation)
         prices = self._duals(slot, arrivals, oracle)
         self._relaxations += 1
         self._without_duals += prices is None
@@ -99,24 +98,17 @@ class DualPrice(OnlineAlgorithm):
             self._rolling.add(arrivals)
             self._rolling.advance(slot)
             prices = self._rolling.solve().prices
-        return None if prices is None else self.lay_out(prices)
+        if prices is None:
+            return None
+        # programs whose jobs may pause have rows of the whole cluster: on each server their prices
+        return self._layout.pack({
+            rows.name: np.broadcast_to(prices[rows.name], rows.shape)
+            for rows in self._layout.sets if rows.name in prices
+        })  # fmt: skip
 
     def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
         """Oracle over the jobs of `cluster` with one linking row a server."""
         return build_oracle(cluster, formulation, rows="servers")
-
-    def lay_out(self, prices: Mapping[str, Floats]) -> Floats:
-        """Lay the duals by row set out as a flat vector of the oracle's rows.
-
-        Programs whose jobs may pause have rows of the whole cluster: their prices hold on each
-        server.
-        """
-        spread = {
-            rows.name: np.broadcast_to(prices[rows.name], rows.shape)
-            for rows in self._layout.sets
-            if rows.name in prices
-        }
-        return self._layout.pack(spread)
 
     def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
         response = oracle.best_response(block, self._prices, self._residual)

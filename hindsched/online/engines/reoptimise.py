@@ -37,10 +37,8 @@ from hindsched.solvers.door.result import Status
 from hindsched.solvers.door.rolling import RollingProgram
 from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle, row_layouts
 
-MOST_COLUMNS = 10_000
-"""Columns up to which the program of a step is built; it then takes a second or so."""
-ROUNDS = 8
-"""Times that prices look for further schedules in a step."""
+MOST_COLUMNS = 10_000  # up to which a step's program is built; it then takes a second or so
+ROUNDS = 8  # times that prices look for further schedules in a step
 FEW_HEURISTICS = {
     "mip_allow_cut_separation_at_nodes": False,
     "mip_allow_restart": False,
@@ -70,8 +68,7 @@ class Reoptimise(OnlineAlgorithm):
         machine.
     """
 
-    solver_options: ClassVar[Mapping[str, object]] = {}
-    """Further options of the solver that suit a family's programs."""
+    solver_options: ClassVar[Mapping[str, object]] = {}  # further ones, for a family's programs
 
     def __init__(
         self, nodes: Count = 200, gap: float = 1e-4, time_limit: Positive | None = None
@@ -137,8 +134,7 @@ class Reoptimise(OnlineAlgorithm):
             solution = step.started_from
         if solution is not None:
             self._plan = solution.assignments()
-        limits = "iteration_limit", "time_limit"
-        limited = step.result.stopped_by in limits
+        limited = step.result.stopped_by in ("iteration_limit", "time_limit")
         self._count(slot, step.result.objective, step.result.bound, limited)
 
     def _count(

@@ -91,10 +91,8 @@ class ServerBatches(GeometricBatches):
 
     cluster: WindowInstance
     solution: ClassVar[type[WindowSolution]]  # the family's
-    greedy = False
-    """Whether Algorithm 4 of batchsched places."""
-    tight_slots = True
-    """Whether schedules of a batch may use slot tau itself."""
+    greedy = False  # whether Algorithm 4 of batchsched places
+    tight_slots = True  # whether schedules of a batch may use slot tau itself
     make_round: type[ServerRound] = ServerRound
 
     def start(self, environment: Environment) -> None:

@@ -101,9 +101,6 @@ class OasisStyle(Broker):
         return workers, ps
 
 
-Noise = Annotated[float, Field(ge=0, le=10)]  # beyond, a forecast's factor would overflow
-
-
 class ReoptimiseWithForecasts(Reoptimise):
     """`Reoptimise`, which plans with the live jobs' data in all later slots."""
 
@@ -162,7 +159,7 @@ class RecedingHorizon(Broker):
         ``perfect``: the jobs' own future data. ``noisy``: the same times a log-normal factor per
         centre and slot, keyed by (seed, job, slot).
     noise : float
-        Deviation of the factor's logarithm, at most 10.
+        Deviation of the factor's logarithm, at most 10: beyond, the factor would overflow.
     relocation : bool
         Whether the plan ends with the local search, a launch shared among the slots in a row that
         it uses it in.
@@ -172,7 +169,7 @@ class RecedingHorizon(Broker):
 
     def __init__(
         self, window: Count = 4, forecast: Literal["perfect", "noisy"] = "perfect",
-        noise: Noise = 0.2, relocation: bool = True,
+        noise: Annotated[float, Field(ge=0, le=10)] = 0.2, relocation: bool = True,
     ) -> None:  # fmt: skip
         self.window, self.forecast, self.noise = window, forecast, noise
         self.relocation = relocation

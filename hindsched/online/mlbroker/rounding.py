@@ -102,8 +102,7 @@ def round_workers(
     workers = round2(value, view.jobs, slot, seed)
     if method == "paper":
         for k in range(view.worker.shape[1]):
-            purpose = f"round1 resource {k}"
-            more = round1(value, view.worker[:, k], slot, seed, purpose)
+            more = round1(value, view.worker[:, k], slot, seed, f"round1 resource {k}")
             workers = np.maximum(workers, more)
     return workers
 

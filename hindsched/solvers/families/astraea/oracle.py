@@ -19,23 +19,12 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solvers.families.windows.oracle import (
-    ROWS,
-    EndCosts,
-    MergedOracle,
-    PiecesOracle,
-    WindowOracle,
-    WindowServerOracle,
-    first_rows,
-    merged_modes,
-    tree_rows,
-)
+from hindsched.solvers.families.windows import oracle as windows
 
-__all__ = ["ORACLE_ROWS", "build", "first_rows", "tree_rows"]
-ORACLE_ROWS = ROWS
+ORACLE_ROWS, first_rows, tree_rows = windows.ROWS, windows.first_rows, windows.tree_rows
 
 
-class AstraeaOracle(WindowOracle):
+class AstraeaOracle(windows.WindowOracle):
     """What all layouts share: values, types, and the worth of a given schedule."""
 
     sense: ClassVar[Literal["max", "min"]] = "max"
@@ -46,7 +35,7 @@ class AstraeaOracle(WindowOracle):
         self.slots, jobs = instance.horizon, instance.jobs
         self.first = np.array([job.arrival + 1 for job in jobs], dtype=np.int64)
         values = np.array([self.values_of(job) for job in jobs]).reshape(len(jobs), self.slots + 1)
-        self.ends = EndCosts(np.ones(len(jobs)), -values, np.arange(len(jobs)))
+        self.ends = windows.EndCosts(np.ones(len(jobs)), -values, np.arange(len(jobs)))
         self.outside_costs = np.full(len(jobs), 0.0 if self.optional else math.inf)
 
     @property
@@ -69,12 +58,12 @@ class AstraeaOracle(WindowOracle):
         return found
 
 
-class AstraeaMerged(AstraeaOracle, MergedOracle):
+class AstraeaMerged(AstraeaOracle, windows.MergedOracle):
     """Best responses on all servers merged into one."""
 
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)
-        self.prepare([merged_modes(instance, job) for job in instance.jobs])
+        self.prepare([windows.merged_modes(instance, job) for job in instance.jobs])
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Repeat the merged server's price on every server."""
@@ -83,7 +72,7 @@ class AstraeaMerged(AstraeaOracle, MergedOracle):
         return np.concatenate([np.repeat(array[None], servers, axis=0).ravel() for array in arrays])
 
 
-class AstraeaPieces(PiecesOracle, AstraeaMerged):
+class AstraeaPieces(windows.PiecesOracle, AstraeaMerged):
     """Best responses of jobs that may pause, move and resize, on all servers merged into one."""
 
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
@@ -91,7 +80,7 @@ class AstraeaPieces(PiecesOracle, AstraeaMerged):
         self.prepare_pieces()
 
 
-class ServerOracle(AstraeaOracle, WindowServerOracle):
+class ServerOracle(AstraeaOracle, windows.WindowServerOracle):
     """Best responses on real servers, exact; ties by completion, workers, the order of modes."""
 
     solution = AstraeaSolution

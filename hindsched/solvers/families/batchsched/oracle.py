@@ -26,23 +26,11 @@ from hindsched.instances.decimals import common_step, exactly
 from hindsched.instances.modes import PREEMPTIVE, Modes, in_pieces, modes
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.families.windows.oracle import (
-    NOTHING,
-    ROWS,
-    EndCosts,
-    MergedOracle,
-    PiecesOracle,
-    WindowOracle,
-    WindowServerOracle,
-    first_rows,
-    merged_modes,
-    tree_rows,
-)
+from hindsched.solvers.families.windows import oracle as windows
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
-__all__ = ["ORACLE_ROWS", "build", "first_rows", "tree_rows"]
-ORACLE_ROWS = ROWS
+ORACLE_ROWS, first_rows, tree_rows = windows.ROWS, windows.first_rows, windows.tree_rows
 KEPT = "_list_schedule"
 """Where an instance keeps its list schedule."""
 
@@ -97,7 +85,7 @@ def as_solution(
     )
 
 
-class BatchschedOracle(WindowOracle):
+class BatchschedOracle(windows.WindowOracle):
     """What all layouts share."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
@@ -119,7 +107,7 @@ class BatchschedOracle(WindowOracle):
         rate: Floats = np.array([job.weight for job in jobs], dtype=float)
         tail = int(shortest[np.isfinite(shortest)].max(initial=0))
         table = np.arange(1.0, slots + tail + 2)[None]
-        self.ends = EndCosts(rate, table, np.zeros_like(self.first))
+        self.ends = windows.EndCosts(rate, table, np.zeros_like(self.first))
         self.outside_costs = rate * (np.maximum(self.first, slots + 1) + shortest)
 
     def worth(self, solution: Any, job: JobRecord) -> float:
@@ -130,12 +118,12 @@ class BatchschedOracle(WindowOracle):
         return float(job.weight) * (completion + 1)  # type: ignore[attr-defined]
 
 
-class BatchschedMerged(BatchschedOracle, MergedOracle):
+class BatchschedMerged(BatchschedOracle, windows.MergedOracle):
     """Best responses on all servers merged into one."""
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)
-        found = [merged_modes(instance, job) for job in instance.jobs]
+        found = [windows.merged_modes(instance, job) for job in instance.jobs]
         total = instance.server_capacity.sum(axis=0)
         volume = sum(
             ((length[:, None] * demand).min(axis=0) for length, demand in found), 0 * total
@@ -160,7 +148,7 @@ class BatchschedMerged(BatchschedOracle, MergedOracle):
         return spread.ravel()
 
 
-class BatchschedPieces(PiecesOracle, BatchschedMerged):
+class BatchschedPieces(windows.PiecesOracle, BatchschedMerged):
     """Best responses of jobs that may pause, move and resize, on all servers merged into one."""
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
@@ -169,7 +157,7 @@ class BatchschedPieces(PiecesOracle, BatchschedMerged):
         self.prepare_pieces()
 
 
-class ServerOracle(BatchschedOracle, WindowServerOracle):
+class ServerOracle(BatchschedOracle, windows.WindowServerOracle):
     """Best responses on real servers: the paper's subproblem (12), exact.
 
     Without `slots`, enough are priced for a list schedule and one more job after it. Ties: earlier
@@ -214,7 +202,7 @@ class ServerOracle(BatchschedOracle, WindowServerOracle):
     def outside(self, block: int) -> Response:
         """The shortest mode after all priced slots: no schedule that begins there is cheaper."""
         cost = float(self.outside_costs[block])
-        return Response(cost, cost, NOTHING, np.zeros(0))
+        return Response(cost, cost, windows.NOTHING, np.zeros(0))
 
 
 def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:

@@ -22,18 +22,7 @@ from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.batchsched.oracle import as_solution, list_schedule
-from hindsched.solvers.kernels.batchsched.window_plan import (
-    TAKE,
-    Cluster,
-    Jobs,
-    Plan,
-    Prices,
-    excess_costs,
-    improve,
-    insert_all,
-    renew_room,
-    use,
-)
+from hindsched.solvers.kernels.batchsched import window_plan
 from hindsched.solvers.oracles.base import BlockOracle
 
 NEARLY = 8.0
@@ -70,7 +59,15 @@ class WindowSearch:
         self._every = jobs_of(self.instance)
         alone = self._every.weight * (self._every.arrival + self._every.shortest + 1)
         self._least_possible = float(alone.sum())
-        self._empty = empty_cluster(self._every, self.instance, self.slots)
+        capacity = self.instance.whole_units[0].astype(float)
+        servers, types = len(capacity), len(self._every.worker)
+        self._empty = window_plan.Cluster(
+            np.repeat(capacity[:, :, None], self.slots, axis=2),
+            np.zeros((types, self.slots, servers), dtype=np.int16),
+            np.zeros((types, self.slots), dtype=np.int32),
+        )
+        for h in range(servers):
+            window_plan.renew_room(h, 0, self.slots, self._empty, self._every.share)
         self._plan = self._no_plan()
         self._cluster = self._nothing_taken()
         self._cost = np.full(2, np.inf)  # of the plan and of the best since the last return
@@ -99,12 +96,14 @@ class WindowSearch:
         first, use = every.first, instance.whole_units[1] @ worth
         volume = every.modes[:, 1] * every.modes[:, 2] * use[every.modes[:, 5]]
         least = np.minimum.reduceat(volume, first[:, 0]) if len(first) else np.zeros(0)
-        self._prices = Prices(
+        self._prices = window_plan.Prices(
             np.ascontiguousarray((before @ instance.worker_demand.T).T),
             np.ascontiguousarray((before @ instance.ps_demand.T).T),
             worth, every.weight / np.maximum(least, 1e-12),
         )  # fmt: skip
-        self._jobs = only(every, excess_costs(every, self._prices, self.slots) <= NEARLY)
+        chosen = window_plan.excess_costs(every, self._prices, self.slots) <= NEARLY
+        before = np.concatenate([[0], np.cumsum(chosen)])
+        self._jobs = every._replace(first=before[every.first], modes=every.modes[chosen])
 
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs by density, at a few multiples of the prices; `stop` is asked in between.
@@ -116,7 +115,7 @@ class WindowSearch:
             spend()
             for jobs in (self._jobs, self._every):
                 plan = self._no_plan()
-                done, cost = insert_all(
+                done, cost = window_plan.insert_all(
                     order, multiple, np.inf, self._prices, plan, self._nothing_taken(), jobs,
                     self._word(),
                 )  # fmt: skip
@@ -146,7 +145,7 @@ class WindowSearch:
             done = (self.iterations - self._cycle_begin) / self._cycle
             heat = HOT * (COLD / HOT) ** min(1.0, done) * above
             while left:
-                tried = improve(
+                tried = window_plan.improve(
                     left, heat, self._cost, self._plan, self._cluster, self._prices, self._jobs,
                     self._word(),
                 )  # fmt: skip
@@ -183,17 +182,17 @@ class WindowSearch:
         """State of the kernel's own draws."""
         return self.random.integers(1, 2**63, 1, dtype=np.uint64)
 
-    def _no_plan(self) -> Plan:
+    def _no_plan(self) -> window_plan.Plan:
         """A plan of no jobs."""
         number, servers = len(self._every.weight), len(self.instance.server_capacity)
         what = np.tile(np.array([0, 0, 0, -1, 0, 0]), (number, 1))  # on no host
-        return Plan(what, np.zeros((number, servers), dtype=np.int32))
+        return window_plan.Plan(what, np.zeros((number, servers), dtype=np.int32))
 
-    def _nothing_taken(self) -> Cluster:
+    def _nothing_taken(self) -> window_plan.Cluster:
         free, room, total = self._empty
-        return Cluster(free.copy(), room.copy(), total.copy())
+        return window_plan.Cluster(free.copy(), room.copy(), total.copy())
 
-    def _keep(self, plan: Plan, cost: float) -> None:
+    def _keep(self, plan: window_plan.Plan, cost: float) -> None:
         """Take a plan as the best if it is."""
         if self.objective is not None and cost >= self.objective:
             return
@@ -225,21 +224,7 @@ class WindowSearch:
         self._plan, self._cluster, self._has_plan = plan, self._nothing_taken(), True
         self._cost[:] = self.objective
         for j in range(len(plan.what)):
-            use(TAKE, j, plan, self._cluster, self._every)
-
-
-def empty_cluster(jobs: Jobs, instance: BatchschedInstance, slots: int) -> Cluster:
-    """What is free where nothing runs."""
-    capacity = instance.whole_units[0].astype(float)
-    servers, types = len(capacity), len(jobs.worker)
-    cluster = Cluster(
-        np.repeat(capacity[:, :, None], slots, axis=2),
-        np.zeros((types, slots, servers), dtype=np.int16),
-        np.zeros((types, slots), dtype=np.int32),
-    )
-    for h in range(servers):
-        renew_room(h, 0, slots, cluster, jobs.share)
-    return cluster
+            window_plan.use(window_plan.TAKE, j, plan, self._cluster, self._every)
 
 
 def search_of(oracle: BlockOracle, prices: Floats, **more: Any) -> WindowSearch | None:
@@ -250,7 +235,7 @@ def search_of(oracle: BlockOracle, prices: Floats, **more: Any) -> WindowSearch 
     return WindowSearch(oracle, prices, **more)
 
 
-def jobs_of(instance: BatchschedInstance) -> Jobs:
+def jobs_of(instance: BatchschedInstance) -> window_plan.Jobs:
     """All jobs and modes as the kernel takes them."""
     _, worker, ps = instance.whole_units
     size = instance.ps_demand @ (1.0 / np.maximum(instance.server_capacity.sum(axis=0), 1e-300))
@@ -274,16 +259,10 @@ def jobs_of(instance: BatchschedInstance) -> Jobs:
     starts = np.array(first, dtype=np.int64).reshape(-1, len(types))
     shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
     share = np.divide(1.0, worker, out=np.full(worker.shape, np.inf), where=worker > 0)
-    return Jobs(
+    return window_plan.Jobs(
         np.array([job.arrival - 1 for job in instance.jobs], dtype=np.int64),
         np.array([job.weight for job in instance.jobs], dtype=float),
         starts, modes_of_all,
         np.array(shortest, dtype=np.int64), worker.astype(float), ps.astype(float), share,
         instance.ps_ratio, has_ps,
     )  # fmt: skip
-
-
-def only(jobs: Jobs, chosen: np.ndarray) -> Jobs:
-    """The jobs with some of their modes."""
-    before = np.concatenate([[0], np.cumsum(chosen)])
-    return jobs._replace(first=before[jobs.first], modes=jobs.modes[chosen])

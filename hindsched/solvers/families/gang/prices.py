@@ -173,13 +173,9 @@ def certify_without_prices(instance: GangInstance, formulation: str) -> Certific
 
 
 def climb_prices(
-    instance: GangInstance,
-    formulation: str,
-    end: int,
-    target: float,
-    clock: Clock,
+    instance: GangInstance, formulation: str, end: int, target: float, clock: Clock,
     on_expected: Callable[[Floats], None] | None = None,
-) -> Climb:
+) -> Climb:  # fmt: skip
     """Find good prices; the makespan's bound needs none.
 
     A known schedule of objective `target` is complete by slot `end`; `on_expected` gets the

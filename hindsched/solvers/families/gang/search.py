@@ -27,14 +27,7 @@ from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
 from hindsched.solvers.families.gang.prices import Climb
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.kernels.draws import Words
-from hindsched.solvers.kernels.gang import policies
-from hindsched.solvers.kernels.gang.orders import (
-    FOREVER,
-    Jobs,
-    resequence,
-    starts_in_sequence,
-    total_cost,
-)
+from hindsched.solvers.kernels.gang import orders, policies
 
 ALPHAS = (0.0, 0.5, 1.0)
 """Which part of a job counts for its place in the order."""
@@ -67,7 +60,7 @@ def can_move(jobs: int, gpus: int) -> bool:
     return jobs >= 2 and jobs * gpus <= MOST_MEMORY
 
 
-def mean_cost(jobs: Jobs) -> float:
+def mean_cost(jobs: orders.Jobs) -> float:
     """Mean cost of a job's own duration, or of its missing the deadline; above 0."""
     costs = np.where(jobs.slope > 0, jobs.slope * jobs.duration, jobs.skip)
     return max(float(costs.mean()) if costs.size else 0.0, 1e-12)
@@ -90,7 +83,7 @@ class Search:
 
     def try_starts(self, start: Ints) -> None:
         """Take over a feasible schedule if it is the best so far."""
-        cost = total_cost(self.jobs, start)
+        cost = orders.total_cost(self.jobs, start)
         if cost < self.cost:
             self.cost, self.start = cost, start.copy()
 
@@ -120,9 +113,9 @@ class Search:
     def move(self, sequence: Ints, reach: int, heat: float, rounds: int) -> None:
         """Anneal a sequence of starts in place for some rounds; keep its schedule if the best."""
         gpus = self.instance.total_gpus
-        placed = resequence(sequence, self.jobs, gpus, rounds, heat, self.state, reach)
+        placed = orders.resequence(sequence, self.jobs, gpus, rounds, heat, self.state, reach)
         spend(max(1, placed // PLACED))
-        self.try_starts(starts_in_sequence(sequence, self.jobs, gpus))
+        self.try_starts(orders.starts_in_sequence(sequence, self.jobs, gpus))
 
     def solution(self) -> GangSolution:
         """The best schedule."""
@@ -134,16 +127,16 @@ class Search:
 
 
 def annealed(
-    start: Ints, jobs: Jobs, gpus: int, rounds: int, reach: int, scale: float | None = None
+    start: Ints, jobs: orders.Jobs, gpus: int, rounds: int, reach: int, scale: float | None = None
 ) -> Ints:
     """The schedule `start` improved by so many moves: no clock decides."""
     best, scale = start, mean_cost(jobs) if scale is None else scale
     sequence, state = np.argsort(start, kind="stable"), _seeded(0)
     for step in range(HEATS if rounds else 0):
         heat = HOT * scale * COOLING ** (step / HEATS)
-        resequence(sequence, jobs, gpus, max(1, rounds // HEATS), heat, state, reach)
-        found = starts_in_sequence(sequence, jobs, gpus)
-        best = min(best, found, key=lambda start: total_cost(jobs, start))
+        orders.resequence(sequence, jobs, gpus, max(1, rounds // HEATS), heat, state, reach)
+        found = orders.starts_in_sequence(sequence, jobs, gpus)
+        best = min(best, found, key=lambda start: orders.total_cost(jobs, start))
     return best
 
 
@@ -163,15 +156,15 @@ class OpenJobs(NamedTuple):
     """What is left to plan."""
 
     # what is fixed and still holds GPUs, row by row; then the open jobs in the view's order
-    jobs: Jobs
+    jobs: orders.Jobs
     fixed: int  # number of such rows
     held: Ints  # their GPUs by server, (rows, servers); a pool is one
     sizes: Ints  # GPUs of each server
 
     @property
-    def own(self) -> Jobs:
+    def own(self) -> orders.Jobs:
         """The open jobs alone."""
-        return Jobs._make(column[self.fixed :] for column in self.jobs)
+        return orders.Jobs._make(column[self.fixed :] for column in self.jobs)
 
 
 class Plan(NamedTuple):
@@ -187,15 +180,15 @@ def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJo
     goal = OBJECTIVES[0] if goal == OBJECTIVES[1] else goal
     known = job_blocks(instance, f"{KINDS[0]},{goal}")
     rows, position = view.fixed.rows, [task.job for task in view.tasks]
-    own = Jobs._make(column[position] for column in known)
+    own = orders.Jobs._make(column[position] for column in known)
     submit = np.array([task.first - 1 for task in view.tasks], dtype=np.int64)
     units = np.array([task.work * task.gpus for task in view.tasks], dtype=np.int64)
     own = own._replace(submit=submit, duration=-(-units // own.gpus))
-    still = rows.end > submit.min(initial=FOREVER)
+    still = rows.end > submit.min(initial=orders.FOREVER)
     start, end, gpus = rows.start[still], rows.end[still], rows.gpus[still]
     none = np.zeros(start.size)
-    fixed = Jobs(start, end - start, gpus, gpus, none, end, none + NEVER_LATE)
-    jobs = Jobs._make(map(np.concatenate, zip(fixed, own, strict=True)))
+    fixed = orders.Jobs(start, end - start, gpus, gpus, none, end, none + NEVER_LATE)
+    jobs = orders.Jobs._make(map(np.concatenate, zip(fixed, own, strict=True)))
     held = rows.held[still] if instance.is_consolidated else gpus[:, None]
     return OpenJobs(jobs, none.size, held, policies.cluster_sizes(instance))
 
@@ -213,7 +206,7 @@ def plan_in_order(left: OpenJobs, key: Floats) -> Plan:
 def best_plan(left: OpenJobs, keys: list[Floats], rounds: int) -> Plan:
     """The cheapest plan of some orders, in a pool improved by so many exchanges of jobs."""
     plans = [plan_in_order(left, key) for key in keys]
-    best = min(plans, key=lambda plan: total_cost(left.own, plan.starts))
+    best = min(plans, key=lambda plan: orders.total_cost(left.own, plan.starts))
     start, gpus = np.append(left.jobs.submit[: left.fixed], best.starts), int(left.sizes[0])
     if left.sizes.size == 1 and can_move(start.size, gpus):
         start = annealed(start, left.jobs, gpus, rounds, REACH, mean_cost(left.own))

@@ -92,24 +92,17 @@ def milp(
             for conflict in promises.conflicts(promised, ends.last(), late):
                 ends.forbid(conflict)
                 cuts += 1
-        found = better(best, promises.best)
-        if found is not None and found is not best:
-            best = found
+        best = better(best, promises.best) or best
         if not cannot_be_kept or left() == 0.0:
             break
     closed = within_gap(best.objective(), bound, options.gap)
     ended = closed or program.stopped_by != StoppedBy.GAP  # the program's gap is not the problem's
+    stopped_by = program.stopped_by if ended else StoppedBy.TIME_LIMIT
     result = Result(
-        instance=instance,
-        formulation=formulation,
-        method="milp",
-        status=Status.FEASIBLE,
-        stopped_by=program.stopped_by if ended else StoppedBy.TIME_LIMIT,
-        solution=best,
-        bound=bound,
+        instance, formulation, "milp", Status.FEASIBLE, stopped_by, best, bound,
         backend=program.backend,
         details={**program.details, "conflict_cuts": cuts, "promises": promises.count},
-    )
+    )  # fmt: skip
     if closed or program.stopped_by == StoppedBy.INTERRUPTED or left() == 0.0:
         return result
     printed = solve_milp(

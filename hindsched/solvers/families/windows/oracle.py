@@ -22,18 +22,9 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
+from hindsched.instances import modes
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.decimals import loosened
-from hindsched.instances.modes import (
-    NEVER,
-    PREEMPTIVE,
-    Modes,
-    WindowInstance,
-    fewest_ps,
-    in_pieces,
-    minibatch_times,
-    modes,
-)
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.window_solution import WindowRow, WindowSolution, row_use
 from hindsched.solvers.families.windows.schedules import cheapest_row
@@ -54,7 +45,7 @@ from hindsched.solvers.oracles.decisions import (
 )
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
-ROWS = ("cluster", "servers", PREEMPTIVE)
+ROWS = ("cluster", "servers", modes.PREEMPTIVE)
 """The layouts of both families."""
 START, WORKERS = Feature("start"), Feature("workers")
 WORKER_TYPE, PS_TYPE = Feature("worker_type"), Feature("ps_type")
@@ -67,12 +58,12 @@ Choices = tuple[Any, Floats]
 
 def first_rows(formulation: str) -> str:
     """Layout in which a formulation is bounded: windows do not bound jobs in pieces."""
-    return PREEMPTIVE if in_pieces(formulation) else "cluster"
+    return modes.PREEMPTIVE if modes.in_pieces(formulation) else "cluster"
 
 
 def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
     """Layouts that are branched on."""
-    return () if in_pieces(formulation) else ("servers",)
+    return () if modes.in_pieces(formulation) else ("servers",)
 
 
 class EndCosts(NamedTuple):
@@ -97,10 +88,10 @@ class WindowOracle(BlockOracle):
     ends: EndCosts
     outside_costs: Floats  # of what jobs do instead; 0 where they are optional, inf: nothing
 
-    def __init__(self, instance: WindowInstance, formulation: str | None) -> None:
+    def __init__(self, instance: modes.WindowInstance, formulation: str | None) -> None:
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
-        self.exact = not in_pieces(self.formulation)
+        self.exact = not modes.in_pieces(self.formulation)
 
     @property
     @abstractmethod
@@ -221,7 +212,7 @@ class MergedOracle(WindowOracle):
 class PiecesOracle(MergedOracle):
     """Jobs whose slots need not touch; a family's class also calls `prepare_pieces`."""
 
-    layout = PREEMPTIVE
+    layout = modes.PREEMPTIVE
 
     def prepare_pieces(self) -> None:
         """Take the jobs' ways to run in a slot.
@@ -250,28 +241,28 @@ class PiecesOracle(MergedOracle):
         return costs, last, used[: self.slots]
 
 
-def merged_modes(instance: WindowInstance, job: JobRecord) -> Choices:
+def merged_modes(instance: modes.WindowInstance, job: JobRecord) -> Choices:
     """Durations and demands of a job's undominated modes on the merged server, by rising duration.
 
     A mode has at least the PSs that the best host needs; one that no host serves is left out.
     """
-    table = modes(instance, job)
+    table = modes.modes(instance, job)
     demand = table.workers[:, None] * instance.worker_demand[table.worker_type]
     if instance.has_ps:
-        fewest = fewest_ps(instance, table)
+        fewest = modes.fewest_ps(instance, table)
         demand = demand + fewest[:, None] * instance.ps_demand[table.ps_type]
     kept = _undominated(table.duration, demand)
     return np.ascontiguousarray(table.duration[kept]), np.ascontiguousarray(demand[kept])
 
 
-def slot_ways(instance: WindowInstance, job: JobRecord) -> Choices:
+def slot_ways(instance: modes.WindowInstance, job: JobRecord) -> Choices:
     """Rates of work and demands of a slot on the merged server, undominated, by rising rate."""
-    times, room = minibatch_times(instance, job), instance.worker_room
+    times, room = modes.minibatch_times(instance, job), instance.worker_room
     hosted = instance.hosting.fewest_ps(times.shape[3])
     rates, demands = list[float](), list[Floats]()
     for m, p, q in np.ndindex(times.shape[:3]):
         most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
-        count = 1 + np.flatnonzero(hosted[m, p, q, :most] < NEVER)
+        count = 1 + np.flatnonzero(hosted[m, p, q, :most] < modes.NEVER)
         fewest, rate = hosted[m, p, q, count - 1], count / times[m, p, q, count - 1]
         for at, speed in ways_in_line(rate, count, fewest):
             demand = count[at] * instance.worker_demand[m]
@@ -326,19 +317,19 @@ class WindowServerOracle(WindowOracle):
     layout = "servers"
     solution: ClassVar[type[WindowSolution]]  # the family's
 
-    def __init__(self, instance: WindowInstance, formulation: str | None) -> None:
+    def __init__(self, instance: modes.WindowInstance, formulation: str | None) -> None:
         super().__init__(instance, formulation)
-        self._tables: dict[int, Modes] = {}
+        self._tables: dict[int, modes.Modes] = {}
         on_server: Axes = (("server", tuple(server.name for server in self.instance.servers)),)
         plain = (COMPLETION, START.name, WORKERS.name, WORKER_TYPE.name, PS_TYPE.name)
         self.features = {
             **dict.fromkeys(plain, ()), ON_SERVER: on_server, PS_ON_SERVER: on_server,
         }  # fmt: skip
 
-    def table(self, block: int) -> Modes:
+    def table(self, block: int) -> modes.Modes:
         """Modes of a job."""
         if block not in self._tables:
-            self._tables[block] = modes(self.instance, self.instance.jobs[block])
+            self._tables[block] = modes.modes(self.instance, self.instance.jobs[block])
         return self._tables[block]
 
     def by_server(self, vector: Floats) -> Floats:

@@ -17,8 +17,8 @@ from hindsched.models.mlbroker.slot_program import RegularisedSlot
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.mlbroker.bound import relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import solve_fractional
+from hindsched.solvers.families.mlbroker.methods import relaxation_bound
 from hindsched.solvers.model import model
 from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import optimum

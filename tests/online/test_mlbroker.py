@@ -20,7 +20,7 @@ from hindsched.online.mlbroker.rounding import (
 )
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
-from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.families.mlbroker.methods import lagrangian_certificate
 from tests.strategies.mlbroker import make, scaled, surplus, two_jobs
 
 QUICK = [name for name in ALGORITHMS if name != "reoptimise"]

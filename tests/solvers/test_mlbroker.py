@@ -13,9 +13,12 @@ from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import methods, solve
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
 from hindsched.solvers.families.mlbroker.convex import solve_fractional
-from hindsched.solvers.families.mlbroker.methods import find_schedule
+from hindsched.solvers.families.mlbroker.methods import (
+    find_schedule,
+    lagrangian_certificate,
+    relaxation_bound,
+)
 from hindsched.solvers.families.mlbroker.placements import (
     best_responses,
     priced_placement,

@@ -11,7 +11,7 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.families.mlbroker import nodes
-from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
+from hindsched.solvers.families.mlbroker.methods import lagrangian_certificate
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
 from hindsched.solvers.families.mlbroker.placements import relocated
 from hindsched.solvers.oracles.decisions import Feature

@@ -19,8 +19,7 @@ from hindsched.online.protocol import Capabilities, Count, draws
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, used_by
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import Clock
-from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate
-from hindsched.solvers.families.mlbroker.methods import SHARE_OF_BOUND
+from hindsched.solvers.families.mlbroker.methods import SHARE_OF_BOUND, lagrangian_certificate
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.placements import (
     ONLINE_NODE_LIMIT,

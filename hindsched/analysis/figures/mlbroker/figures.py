@@ -18,7 +18,7 @@ from hindsched.analysis.figures import base
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.online.mlbroker.algorithms import Mlbroker, r1, theorem
 from hindsched.online.simulator import SimulationResult, simulate
-from hindsched.solvers.families.mlbroker.bound import lagrangian_certificate, relaxation_bound
+from hindsched.solvers.families.mlbroker.methods import lagrangian_certificate, relaxation_bound
 
 ALGORITHMS = base.schemes_of(
     ("mlbroker", "mlbroker-tight", "mlbroker-prices", "central", "oasis-style", "local"),

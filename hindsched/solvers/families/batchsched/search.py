@@ -102,8 +102,8 @@ class WindowSearch:
             worth, every.weight / np.maximum(least, 1e-12),
         )  # fmt: skip
         chosen = window_plan.excess_costs(every, self._prices, self.slots) <= NEARLY
-        before = np.concatenate([[0], np.cumsum(chosen)])
-        self._jobs = every._replace(first=before[every.first], modes=every.modes[chosen])
+        skip = np.concatenate([[0], np.cumsum(chosen)])
+        self._jobs = every._replace(first=skip[every.first], modes=every.modes[chosen])
 
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs by density, at a few multiples of the prices; `stop` is asked in between.

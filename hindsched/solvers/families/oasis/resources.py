@@ -213,7 +213,7 @@ class OasisOracle(BlockOracle):
         if self.layout == "servers":
             return super().place(responses)
         plans = {block: found.plan for block, found in enumerate(responses) if found is not None}
-        from hindsched.solvers.families.oasis.promises import place_together  # loads Pyomo
+        from hindsched.solvers.families.oasis.methods import place_together  # loads Pyomo
 
         return place_together(self.instance, plans)
 

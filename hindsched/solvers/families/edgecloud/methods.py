@@ -33,13 +33,7 @@ from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, better
 from hindsched.solvers.oracles.base import Response, build_oracle
 from hindsched.solvers.search import NeighbourhoodSearch
-from hindsched.solvers.tree.method import (
-    MOST_BEFORE_TREE,
-    SHARE_BEFORE_TREE,
-    certifying,
-    check_has_tree,
-    grow,
-)
+from hindsched.solvers.tree import method as trees
 
 EXACT_COLUMNS = 60_000
 """Columns of LP (4)+ up to which identical workers are only counted a server, not a type."""
@@ -242,10 +236,12 @@ def tree(
 ) -> Result:
     """Prove an optimum without migration by branch and bound on prices."""
     assert isinstance(instance, EdgecloudInstance)
-    check_has_tree(instance, formulation)
+    trees.check_has_tree(instance, formulation)
     with catch_interrupt() as stop:
         run = Run(instance, formulation, options, on_progress, stop, "tree")
-        within = options.with_time(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * run.clock.seconds))
+        within = options.with_time(
+            min(trees.MOST_BEFORE_TREE, trees.SHARE_BEFORE_TREE * run.clock.seconds)
+        )
         run.offer(best_incumbent(instance, formulation))
         if run.objective is None:  # few PSs: a list that forgets them finds no room
             found = milp(instance, formulation, within, on_progress)
@@ -253,13 +249,13 @@ def tree(
                 return replace(found, method="tree")
             run.offer(found.solution)
         run.take(bound(instance, formulation, within, on_progress, run.objective))
-        return grow(run)
+        return trees.grow(run)
 
 
 milp = generic_methods(best_incumbent)["milp"]
 METHODS: dict[str, Method] = {
-    "auto": certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation, "bound": bound,
-    "search": search,
+    "auto": trees.certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation,
+    "bound": bound, "search": search,
 }  # fmt: skip
 RIVALS_BOUND = ("bound", "literal")
 """Method and formulation of the bound for baselines that may do what the problem forbids."""

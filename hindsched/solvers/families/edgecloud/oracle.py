@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -39,7 +38,7 @@ from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.families.edgecloud import block as blocks
 from hindsched.solvers.families.edgecloud.block import CLOUD, JobView, Part, PricedRows, Use
 from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Axes, Feature, Limits
+from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits
 
 ORACLE_ROWS = ("groups", "types", "servers")
 
@@ -70,10 +69,8 @@ class EdgecloudOracle(BlockOracle):
         self.rows = self.priced.rows
         if layout in tree_rows(instance, formulation):
             places = (blocks.AXIS_NAMES[layout], self.priced.labels)
-            found: dict[str, Axes] = {
-                COMPLETION: (), blocks.CLOUD_CHUNKS: (), blocks.CHUNKS: (places,),
-            }  # fmt: skip
-            self.features, self.step = MappingProxyType(found), Fraction(1)
+            self.features = {COMPLETION: (), blocks.CLOUD_CHUNKS: (), blocks.CHUNKS: (places,)}
+            self.step = Fraction(1)
 
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None

@@ -18,11 +18,10 @@ one that misses its deadline, where only deadlines count, after all slots.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -44,14 +43,7 @@ from hindsched.solutions.rows import read_span
 from hindsched.solvers.kernels.gang.orders import FOREVER, Jobs
 from hindsched.solvers.kernels.gang.responses import pausing_responses, rigid_responses
 from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, BlockOracle, Response
-from hindsched.solvers.oracles.decisions import (
-    COMPLETES,
-    COMPLETION,
-    Axes,
-    Feature,
-    Limits,
-    window_of,
-)
+from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet, priced_rows
 
 ROW_SET = "gpus"
@@ -159,7 +151,7 @@ class GangOracle(BlockOracle):
         self.cut = cut if self.goal != "makespan" else np.zeros(1, dtype=np.int64)
         self.rows = IntervalRows(instance, self.cut)
         if self.kind == "non-preemptive" and self.goal != "makespan":
-            self.features: Mapping[str, Axes] = MappingProxyType({COMPLETION: ()})
+            self.features = {COMPLETION: ()}
             self.step = objective_step(instance, self.goal)
 
     def on_rows(self, rows: Rows) -> GangOracle:

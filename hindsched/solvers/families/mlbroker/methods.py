@@ -41,12 +41,7 @@ from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.placements import Plan, Planner, jobs_of, tight_placement
 from hindsched.solvers.kernels.mlbroker.geo_placement import SlotJobs, shared_bound
 from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
-from hindsched.solvers.tree.method import (
-    SHARE_BEFORE_TREE,
-    certifying,
-    check_has_tree,
-    grow,
-)
+from hindsched.solvers.tree import method as trees
 
 SMALL_JOB_SLOTS = 60
 """Job-slots times data centres up to which ``auto`` also solves the integer program."""
@@ -278,14 +273,14 @@ def tree(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Prove an optimum of ``tight`` by branch and bound on tiers and presence."""
-    check_has_tree(instance, formulation)
+    trees.check_has_tree(instance, formulation)
     with catch_interrupt() as stop:
         run = BrokerRun(instance, formulation, options, on_progress, stop, "tree")
-        run.close(SHARE_BEFORE_TREE, 0.5)
-        return grow(run)
+        run.close(trees.SHARE_BEFORE_TREE, 0.5)
+        return trees.grow(run)
 
 
 METHODS: dict[str, Method] = {
-    "auto": certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation,
+    "auto": trees.certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation,
     "chord": chord, "conditioned": conditioned, "bound": bound, "search": search,
 }  # fmt: skip

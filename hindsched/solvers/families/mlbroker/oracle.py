@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -34,7 +33,7 @@ from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, nobody
 from hindsched.solvers.kernels.mlbroker.geo_placement import PricedBlock, restricted_placement
 from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import NEVER, Axes, Limits
+from hindsched.solvers.oracles.decisions import NEVER, Limits
 from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet, slot_labels
 
 ORACLE_ROWS = ("servers",)
@@ -46,6 +45,7 @@ CLOSE = 1e-9
 NODE_LIMIT = 5_000
 """Nodes of one job's slot; beyond it the bound of the open nodes is used."""
 BROKER = "broker"
+Axis = tuple[str, tuple[AxisLabel, ...]]
 WORKERS, PS, TIER = "workers", "ps", "tier"
 
 
@@ -64,20 +64,15 @@ class MlbrokerOracle(BlockOracle):
 
     def __init__(self, instance: MlbrokerInstance, formulation: str) -> None:
         self.instance, self.formulation = instance, formulation
-        place: tuple[str, tuple[AxisLabel, ...]] = (
-            "datacenter", tuple(center.name for center in instance.datacenters)
-        )  # fmt: skip
-        kind: tuple[str, tuple[AxisLabel, ...]] = ("resource", instance.resources)
-        who: tuple[str, tuple[AxisLabel, ...]] = ("job", tuple(job.name for job in instance.jobs))
+        place: Axis = "datacenter", tuple(center.name for center in instance.datacenters)
+        kind: Axis = "resource", instance.resources
+        who: Axis = "job", tuple(job.name for job in instance.jobs)
         sizes = [len(labels) for _, labels in (place, kind, who)]
         slots = slot_labels(instance.horizon, sizes[0] * sizes[2] * (sizes[1] + 1))
-        when: tuple[str, tuple[AxisLabel, ...]] = ("slot", slots)
-        self.rows = Rows(
-            [
-                RowSet("discount", (place, kind, who, when), np.zeros((*sizes, len(slots)))),
-                RowSet("deployment", (place, who, when), np.zeros((*sizes[::2], len(slots)))),
-            ]
-        )
+        when: Axis = "slot", slots
+        tiers = RowSet("discount", (place, kind, who, when), np.zeros((*sizes, len(slots))))
+        launches = RowSet("deployment", (place, who, when), np.zeros((*sizes[::2], len(slots))))
+        self.rows = Rows([tiers, launches])
         w = instance.weights
         self.unit_prices: Floats = w[1] * instance.unit_price  # a, (R, K), weighted like all here
         self._discounted: Floats = w[1] * instance.discounted_price
@@ -85,10 +80,8 @@ class MlbrokerOracle(BlockOracle):
         self.fees: Floats = w[1] * instance.tier_fee
         self.launches: Floats = w[2] * instance.deployment  # c, (J,)
         if formulation == "tight":
-            found: dict[str, Axes] = {
-                TIER: (place, kind, when), WORKERS: (place, when), PS: (place, when)
-            }  # fmt: skip
-            self.features = MappingProxyType(found)
+            at = place, when
+            self.features = {TIER: (place, kind, when), WORKERS: at, PS: at}
         self._distance = w[3] * instance.transfer_price * (formulation != "paper")
         self._arcs = instance.arc_prices(float(w[0]))
         most = most_rented(instance, nobody(instance)[0])

@@ -29,20 +29,9 @@ from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.window_solution import WindowRow, WindowSolution, row_use
 from hindsched.solvers.families.windows.schedules import cheapest_row
 from hindsched.solvers.kernels.placement import no_limits
-from hindsched.solvers.kernels.windows.merged_server import (
-    all_cheapest_slots,
-    all_on_merged_server,
-    undominated,
-)
+from hindsched.solvers.kernels.windows import merged_server
 from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import (
-    COMPLETES,
-    COMPLETION,
-    Axes,
-    Feature,
-    Limits,
-    window_of,
-)
+from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 ROWS = ("cluster", "servers", modes.PREEMPTIVE)
@@ -109,7 +98,7 @@ class WindowOracle(BlockOracle):
         for name, axis, labels in self.row_sets:
             units = usable[:, begin : begin + len(labels)]
             units, begin = units if servers else units.sum(axis=0), begin + len(labels)
-            axes: Axes = ((axis, tuple(labels)), ("slot", slot_labels(self.slots, units.size)))
+            axes = (axis, tuple(labels)), ("slot", slot_labels(self.slots, units.size))
             capacity = np.repeat(units[..., None], self.slots, axis=-1)
             sets.append(RowSet(name, (("server", names), *axes) if servers else axes, capacity))
         self.rows = Rows(sets)
@@ -202,7 +191,7 @@ class MergedOracle(WindowOracle):
         np.cumsum(by_slot, axis=0, out=prefix[1:])
         costs, last = np.zeros(len(outside)), np.zeros(len(outside), dtype=np.int64)
         used, (rate, table, row) = np.zeros(by_slot.shape), self.ends
-        all_on_merged_server(
+        merged_server.all_on_merged_server(
             begin[:-1][jobs], begin[1:][jobs], self.first[jobs], rate[jobs], table, row[jobs],
             outside, durations, demands, prefix, costs, last, used,
         )  # fmt: skip
@@ -234,7 +223,7 @@ class PiecesOracle(MergedOracle):
         priced[: self.slots] = by_slot  # behind them all is free
         costs, last = np.zeros(len(outside)), np.zeros(len(outside), dtype=np.int64)
         begin, rates, demands = self._laid_ways
-        all_cheapest_slots(
+        merged_server.all_cheapest_slots(
             begin[:-1][jobs], begin[1:][jobs], self.first[jobs] - 1, self._work[jobs], rates,
             demands, self._by_end[jobs], priced, outside, costs, last, used,
         )  # fmt: skip
@@ -278,7 +267,7 @@ def slot_ways(instance: modes.WindowInstance, job: JobRecord) -> Choices:
 def _undominated(number: Any, demand: Floats) -> Ints:
     """Positions by rising number of what no other is as low as and as small in every resource."""
     order = np.lexsort((demand.sum(axis=1), number))
-    found: Ints = order[undominated(demand[order])]
+    found: Ints = order[merged_server.undominated(demand[order])]
     return found
 
 
@@ -320,7 +309,7 @@ class WindowServerOracle(WindowOracle):
     def __init__(self, instance: modes.WindowInstance, formulation: str | None) -> None:
         super().__init__(instance, formulation)
         self._tables: dict[int, modes.Modes] = {}
-        on_server: Axes = (("server", tuple(server.name for server in self.instance.servers)),)
+        on_server = (("server", tuple(server.name for server in self.instance.servers)),)
         plain = (COMPLETION, START.name, WORKERS.name, WORKER_TYPE.name, PS_TYPE.name)
         self.features = {
             **dict.fromkeys(plain, ()), ON_SERVER: on_server, PS_ON_SERVER: on_server,

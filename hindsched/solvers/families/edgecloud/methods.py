@@ -97,11 +97,10 @@ def relaxation(
     """LP (4)+ with its duals as a certificate; no solution."""
     assert isinstance(instance, EdgecloudInstance)
     certificate, details = lp_4_plus(instance, formulation, options)
+    stopped_by = details["unfinished"] or StoppedBy.CONVERGED
     return Result(
-        instance=instance, formulation=formulation, method="relaxation",
-        status=Status.NO_SOLUTION, stopped_by=details["unfinished"] or StoppedBy.CONVERGED,
-        bound=certificate.bound, certificate=certificate, backend="LP (4)+ by HiGHS",
-        details=details,
+        instance, formulation, "relaxation", Status.NO_SOLUTION, stopped_by, None,
+        certificate.bound, certificate, backend="LP (4)+ by HiGHS", details=details,
     )  # fmt: skip
 
 
@@ -131,9 +130,8 @@ def bound(
         if found.certificate.is_better_than(certificate):
             certificate = found.certificate
     return Result(
-        instance=instance, formulation=formulation, method="bound", status=Status.NO_SOLUTION,
-        stopped_by=stopped_by, bound=certificate.bound, certificate=certificate,
-        backend="LP (4)+, subgradient", details=details,
+        instance, formulation, "bound", Status.NO_SOLUTION, stopped_by, None,
+        certificate.bound, certificate, backend="LP (4)+, subgradient", details=details,
     )  # fmt: skip
 
 

@@ -130,22 +130,16 @@ class Climb:
     def result(self) -> tuple[GangOracle, Floats]:
         """Oracle and prices of the best bound, in few digits, neighbours of one price joined."""
         instance, formulation = self.oracle.instance, self.oracle.formulation
-        cut, prices = self.best_cut, in_digits(self.best_prices)
+        cut, prices = self.best_cut, self.best_prices
+        if (largest := float(prices.max(initial=0.0))) > 0:  # few digits: exact sums are short
+            places = DIGITS - 1 - math.floor(math.log10(largest))
+            prices = np.round(prices, places) + 0.0
         while prices.size and prices[-1] == 0:
             cut, prices = cut[:-1], prices[:-1]
         kept = np.ones(prices.size, dtype=bool)
         kept[1:] = prices[1:] != prices[:-1]
         cut = np.concatenate([cut[:-1][kept], cut[-1:]])
         return GangOracle(instance, formulation, cut), prices[kept]
-
-
-def in_digits(prices: Floats) -> Floats:
-    """Prices as decimals with few digits, so that exact sums have small denominators."""
-    largest = float(prices.max(initial=0.0))
-    if largest <= 0:
-        return np.zeros(prices.size)
-    places = DIGITS - 1 - math.floor(math.log10(largest))
-    return np.round(prices, places) + 0.0
 
 
 def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:

@@ -228,8 +228,7 @@ def chord(
     assert isinstance(instance, MlbrokerInstance)
     limit = None if is_counted() else options.time_limit
     return Result(
-        instance=instance, formulation=formulation, method="chord", status=Status.NO_SOLUTION,
-        stopped_by=StoppedBy.CONVERGED,
+        instance, formulation, "chord", Status.NO_SOLUTION, StoppedBy.CONVERGED,
         bound=relaxation_bound(instance, "chord", time_limit=limit),
         backend="highs, one program a job",
     )  # fmt: skip

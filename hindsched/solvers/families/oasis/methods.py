@@ -201,7 +201,11 @@ def milp(
         limit = options.time_limit
         return None if limit is None else share * max(0.0, limit - (now() - started))
 
-    best = incumbent or _inserted(instance, formulation)
+    if incumbent is None:
+        search = NeighbourhoodSearch(build_oracle(instance, formulation, rows="servers"))
+        search.construct()
+        incumbent = search.solution() or build_solution(instance, {}, formulation)
+    best = incumbent
     ends, promises = build_ends(instance, find_patterns), Promises(instance, options)
     of_ends = options
     if options.solver == "highs":  # to begin again costs it a fifth of the time
@@ -254,13 +258,6 @@ def milp(
     )  # fmt: skip
     details = {**printed.details, "ends": {**result.details, "bound": bound}}
     return replace(joined(result, printed), backend=printed.backend, details=details)
-
-
-def _inserted(instance: OasisInstance, formulation: str) -> Solution:
-    """A schedule by insertion of one job after the other."""
-    search = NeighbourhoodSearch(build_oracle(instance, formulation, rows="servers"))
-    search.construct()
-    return search.solution() or build_solution(instance, {}, formulation)
 
 
 def rest_of(instance: OasisInstance, commitments: Commitments) -> OasisInstance:

@@ -30,10 +30,7 @@ class QueueState:
         self.now = 0.0
         self.size = np.zeros(workers, dtype=np.int64)
         self.data = np.zeros((workers, capacity, 6))
-        self._load_kernels()
-
-    def _load_kernels(self) -> None:
-        """Call the kernels once on empty queues, so that no later call waits for the compiler."""
+        # the kernels once on empty queues: no later call waits for the compiler
         self.advance(0.0)
         self.running()
         self.outlook(np.zeros(0, dtype=np.int64), np.zeros(0), 0.0)

@@ -105,12 +105,6 @@ def slot_costs(workers, ps, needed, t, on_worker, on_ps, cost):
 
 
 @njit(cache=True, nogil=True)
-def unlimited(side):
-    """The Range of servers that may take whatever fits."""
-    return Range(np.zeros_like(side.room), side.room)
-
-
-@njit(cache=True, nogil=True)
 def best_schedule(workers, ps, task, floor):
     """Best payoff of one job, its completion slot, and the `placed` workers and PSs.
 
@@ -123,7 +117,8 @@ def best_schedule(workers, ps, task, floor):
     costs = np.empty((last + 1, most + 1))
     windows = np.empty((last + 1, 2), np.int64)
     chosen = np.zeros(last + 1, np.int64)
-    on_worker, on_ps = unlimited(workers), unlimited(ps)
+    on_worker = Range(np.zeros_like(workers.room), workers.room)
+    on_ps = Range(np.zeros_like(ps.room), ps.room)
 
     tie = TIE if workers.limited else 0.0
     best, end = floor, 0

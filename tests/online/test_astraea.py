@@ -25,12 +25,7 @@ def starts(result):
 
 def test_worked_example_with_two_rounds():
     result = simulate(worked_example(), "astraea", settings={**PAPER, "rounds": 2})
-    assert starts(result) == {
-        "j11": (9, 10),
-        "j12": (10, 12),
-        "j21": (11, 12),
-        "j22": (65, 94),
-    }
+    assert starts(result) == {"j11": (9, 10), "j12": (10, 12), "j21": (11, 12), "j22": (65, 94)}
     assert result.objective == 168
     revenue = {name: result.solution.revenue(name) for name in result.solution.rows}
     assert revenue == {"j11": 86, "j12": 82, "j21": 82, "j22": -82}

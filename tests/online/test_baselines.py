@@ -12,11 +12,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance
-from hindsched.online.baselines.fair_rounds import (
-    Present,
-    finish_time_shares,
-    max_min_shares,
-)
+from hindsched.online.baselines.fair_rounds import Present, finish_time_shares, max_min_shares
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.registry import algorithms, settings_of
 from hindsched.online.simulator import simulate

@@ -12,12 +12,7 @@ from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.mlbroker.algorithms import ALGORITHMS, r1
 from hindsched.online.mlbroker.baselines import Local, RecedingHorizon
-from hindsched.online.mlbroker.rounding import (
-    dependent_round,
-    repair,
-    round2,
-    round_workers,
-)
+from hindsched.online.mlbroker.rounding import dependent_round, repair, round2, round_workers
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.families.mlbroker.methods import lagrangian_certificate

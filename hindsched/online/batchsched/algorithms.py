@@ -42,14 +42,7 @@ from hindsched.online.engines.server_batches import (
     resource_units,
     volumes,
 )
-from hindsched.online.protocol import (
-    Count,
-    Decision,
-    Environment,
-    Positive,
-    Theorem,
-    theorem_of,
-)
+from hindsched.online.protocol import Count, Decision, Environment, Positive, Theorem, theorem_of
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution

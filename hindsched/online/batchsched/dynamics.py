@@ -26,7 +26,6 @@ class State(ClusterState[BatchschedJob]):
     def __init__(self, instance: BatchschedInstance, environment: Environment) -> None:
         super().__init__(instance, environment)
         self._left = {job.name: Fraction(job.total_minibatches) for job in instance.jobs}
-        self._progress: dict[str, tuple[Assignment, Fraction]] = {}
 
     def relaxed(self, formulation: str) -> str:
         """Jobs may pause, resize and move."""
@@ -35,14 +34,10 @@ class State(ClusterState[BatchschedJob]):
     def add_row(self, name: str, row: Assignment) -> None:
         """Add a row and count the work that it does."""
         super().add_row(name, row)
-        kept = self.rows[name][-1]
-        known = self._progress.get(name)
-        if known is None or known[0] is not kept:
-            read = BatchschedSolution.read_row(self.instance, name, row)
-            alone = BatchschedSolution.row_progress(self.instance, self.jobs[name], read)
-            known = self._progress[name] = kept, alone
+        read = BatchschedSolution.read_row(self.instance, name, row)
+        progress = BatchschedSolution.row_progress(self.instance, self.jobs[name], read)
         if name in self._left:
-            self._left[name] -= (row["to"] - row["from"] + 1) * known[1]
+            self._left[name] -= (row["to"] - row["from"] + 1) * progress
             if self._left[name] <= 0:
                 del self._left[name]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -55,31 +55,27 @@ from hindsched.solvers.oracles.base import BlockOracle
 Order = Literal["index", "weight", "density"]
 PriceBase = Annotated[float, Field(gt=1, allow_inf_nan=False)]
 OBSERVED_ALPHA = 4  # what the paper observes in its simulations
-TIE_WEIGHT = 1e-6  # share of a job's value that the model engine sets on completing earlier
 
 
 class ModelRound(ServerRound):
     """A sub-round of the engine ``model``; programs are kept by job until it is placed."""
 
-    def __init__(self, batches: Any, horizon: int, last: int, base: float) -> None:
-        super().__init__(batches, horizon, last, base)
-        self.kept: dict[str, tuple[int, Subproblem]] = batches.kept
+    batches: BatchschedOnline
 
     def find(self, job: BatchschedJob, limit: float) -> WindowRow | None:
         """Solve the subproblem as an integer program; the oracle's schedule takes ties.
 
-        A weight too small to matter stands for the oracle's rule that among schedules of equal
-        cost the earlier completion is taken.
+        A weight too small to matter, 1e-6 of the job's value, stands for the oracle's rule that
+        among schedules of equal cost the earlier completion is taken.
         """
         table = self.batches.modes_of(job)
         other = self.search.cheapest(table, limit=limit, last=self.last)
-        kept, few = self.kept.get(job.name), self._few_sets(job, limit, other)
+        kept, few = self.batches.kept.get(job.name), self._few_sets(job, limit, other)
         if kept is None or kept[0] != self.last or few is not None:
-            tie = TIE_WEIGHT * limit / self.last
-            alone = job.model_copy(update={"arrival": 1, "weight": tie})
+            alone = job.model_copy(update={"arrival": 1, "weight": 1e-6 * limit / self.last})
             instance = self.instance.with_jobs((alone,))
             program = subproblem(instance, 0, slots=self.last, sets=few)
-            kept = self.kept[job.name] = self.last, program
+            kept = self.batches.kept[job.name] = self.last, program
         prices, room = (
             {"capacity": values[:, :, : self.last]}
             for values in (self.search.prices, self.search.residual)
@@ -120,7 +116,7 @@ class ModelRound(ServerRound):
 
     def book(self, job: BatchschedJob, offer: Offer) -> None:
         """Take the schedule's resources and post the new prices; the job's program goes."""
-        self.kept.pop(job.name, None)
+        self.batches.kept.pop(job.name, None)
         super().book(job, offer)
 
 

@@ -118,10 +118,8 @@ class ModelResult:
     @cached_property
     def reduced_costs(self) -> Numbers:
         """Reduced costs of the variables by name."""
-        costs, worth = (
-            self._of_a_relaxation(self.program.reduced_costs),
-            self.declared.OBJECTIVE_UNIT,
-        )
+        costs = self._of_a_relaxation(self.program.reduced_costs)
+        worth = self.declared.OBJECTIVE_UNIT
 
         def unit(name: str) -> str:
             return " for each of ".join(filter(None, (worth, self.declared.symbol(name).unit)))

@@ -222,10 +222,13 @@ class NeighbourhoodSearch:
         before = self._value_of(saved)
         pivot = self._pivot(served, absent)
         removed = self._near(served, pivot, int(self.random.integers(1, MOST_REMOVED + 1)))
-        for block in removed:
-            self._take_out(int(block))
+        for block in removed.tolist():
+            response, self._schedules[block] = self._schedules[block], None
+            if response is not None:
+                np.add.at(self._residual, response.rows, response.amounts)
         invited = self._near(absent, pivot, int(self.random.integers(0, MOST_INVITED + 1)))
-        order = self._draw_order()
+        weights = (self._scores / self._uses) ** 2  # by the score a use, squared
+        order = int(self.random.choice(weights.size, p=weights / weights.sum()))
         blocks = self._ordered(np.concatenate([removed, invited]).astype(int), ORDERS[order], 1.0)
         multiple = PRICE_MULTIPLES[int(self.random.integers(len(PRICE_MULTIPLES)))]
         complete = self._insert_all(blocks, multiple)
@@ -243,11 +246,6 @@ class NeighbourhoodSearch:
         done = (self.iterations - self._cycle_begin) / self._cycle
         temperature = HOT * (COLD / HOT) ** done
         return float(self.random.exponential(temperature)) * max(abs(objective), 1e-12)
-
-    def _draw_order(self) -> int:
-        """Draw an order of insertion in proportion to its score a use, squared."""
-        weights = (self._scores / self._uses) ** 2
-        return int(self.random.choice(weights.size, p=weights / weights.sum()))
 
     def _pivot(self, served: Ints, absent: Ints) -> float:
         """The time around which to work: that of a job served or, as often, of one left out."""
@@ -294,12 +292,6 @@ class NeighbourhoodSearch:
         self._schedules[block] = response
         self._centres[block] = self._centre(response)
         return True
-
-    def _take_out(self, block: int) -> None:
-        response = self._schedules[block]
-        if response is not None:
-            np.add.at(self._residual, response.rows, response.amounts)
-            self._schedules[block] = None
 
     def _keep_if_best(self, schedules: Sequence[Response | None]) -> bool:
         """Keep schedules if they are the best so far; return whether they are."""

@@ -28,7 +28,7 @@ T100 = "tests/data/instances/oasis-t100-i100-h50-s0.json"
 @pytest.fixture
 def no_tree(monkeypatch):
     """A route to the program: a tree would prove these instances before."""
-    monkeypatch.setattr(auto, "tree_rows", lambda *_: ())
+    monkeypatch.setattr(auto.tree, "tree_rows", lambda *_: ())
 
 
 def no_program(instance, formulation, options, on_progress, *, incumbent=None):

@@ -39,13 +39,10 @@ FEW_INTEGERS = 250
 """Integer columns up to which HiGHS makes do with one kind of search in sub-programs, RINS, and
 does not begin again: else each takes as long as all branching (a half to two thirds of the time of
 such programs). Without any it branches ten times as often, for want of a good point."""
-SPARED_SEARCHES = (
-    "mip_allow_restart",
-    "mip_heuristic_run_feasibility_jump",
-    "mip_heuristic_run_rens",
+SPARED_SEARCHES = (  # what it does without there
+    "mip_allow_restart", "mip_heuristic_run_feasibility_jump", "mip_heuristic_run_rens",
     "mip_heuristic_run_root_reduced_cost",
-)
-"""What it does without there."""
+)  # fmt: skip
 
 _MODEL = highspy.HighsModelStatus
 _STATUS = {

@@ -30,15 +30,8 @@ from hindsched.solvers.methods import base
 from hindsched.solvers.oracles.base import build_oracle, row_layouts
 from hindsched.solvers.parallel import SideBySide, threads_of
 from hindsched.solvers.search import Search, search_of
+from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import NodeSolutions
-from hindsched.solvers.tree.method import (
-    MOST_BEFORE_TREE,
-    SHARE_BEFORE_TREE,
-    certifying,
-    check_has_tree,
-    grow,
-    tree_rows,
-)
 from hindsched.solvers.tree.node_program import column_generation_bound
 
 SHARE_OF_FIRST_PRICES = 0.1  # share of the time after which no more uniform prices are tried
@@ -259,7 +252,7 @@ def solve_auto(
         if not small:
             both.run(both.clock.seconds, helpers=threads - 1)
         else:
-            has_tree = bool(tree_rows(instance, formulation))
+            has_tree = bool(tree.tree_rows(instance, formulation))
             share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
             both.run(min(most, share * both.clock.seconds))
             if both.known.stopped_by not in ENDED:
@@ -340,10 +333,10 @@ def solve_tree(
     on_progress: Progress | None = None, *, incumbent: Solution | None = None,
 ) -> Result:  # fmt: skip
     """``--method tree``: prices and search as in ``auto``, then branch and bound closes the gap."""
-    check_has_tree(instance, formulation)
+    tree.check_has_tree(instance, formulation)
     with catch_interrupt() as stop:
         both = BoundAndSearch(instance, formulation, options, stop, on_progress, incumbent)
-        known = both.run(min(MOST_BEFORE_TREE, SHARE_BEFORE_TREE * both.clock.seconds))
+        known = both.run(min(tree.MOST_BEFORE_TREE, tree.SHARE_BEFORE_TREE * both.clock.seconds))
         both.known = replace(known, method="tree")
         if known.stopped_by in ENDED:
             return both.known
@@ -355,7 +348,7 @@ def _grow(both: BoundAndSearch, clock: Clock) -> Result:
     search, find = both.search, None
     if search is not None and search.is_complete:
         find = partial(NodeSolutions, search=search)
-    return grow(both, clock, find=find)
+    return tree.grow(both, clock, find=find)
 
 
 def generic_methods(
@@ -379,7 +372,7 @@ def generic_methods(
         return method
 
     return {
-        "auto": certifying(begun(partial(solve_auto, program=program))),
+        "auto": tree.certifying(begun(partial(solve_auto, program=program))),
         "milp": begun(base.solve_milp),
         "tree": begun(solve_tree),
         "relaxation": base.relaxation,

@@ -243,11 +243,7 @@ def _read_leaves(oracle: BlockOracle, rows: Any) -> Any:
 
 
 def _prove_leaves(oracle: BlockOracle, read: Any, claimed: float, kind: Any) -> TreeCertificate:
-    """Recompute the bound of a tree.
-
-    Refused are leaves that do not cover the root, and a better bound than is proven, of one or of
-    all.
-    """
+    """Recompute a tree's bound: its leaves cover the root, and none claims more than is proven."""
     check_cover([decisions for decisions, _, _ in read], "prices")
     leaves = [_bound_leaf(oracle, decisions, prices) for decisions, prices, _ in read]
     for number, (leaf, (_, _, stated)) in enumerate(zip(leaves, read, strict=True)):
@@ -287,7 +283,6 @@ def check_cover(leaves: Sequence[Decisions], where: str) -> None:
 
 
 def _bound_leaf(oracle: BlockOracle, decisions: Decisions, prices: Floats) -> Leaf:
-    """Bound a leaf."""
     bound = RestrictedOracle(oracle, decisions).bound(prices)
     return Leaf(decisions, prices, bound if math.isfinite(bound) else None)
 

@@ -20,16 +20,10 @@ from hindsched.limits import nobody_asked, time_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.compiling import compile_first
+from hindsched.solvers.door import work
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
 from hindsched.solvers.door.result import LineProgress, Progress, Result, Status, StoppedBy
-from hindsched.solvers.door.work import (
-    UNIT_SECONDS,
-    catch_interrupt,
-    counting,
-    interruption,
-    is_counted,
-)
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, certain
 from hindsched.solvers.oracles.base import build_oracle
@@ -111,7 +105,7 @@ def solve(
         check_size(instance)
     compile_solve(instance.family)
     started = time.perf_counter()
-    with catch_interrupt():
+    with work.catch_interrupt():
         result = _counted(known[method], instance, formulation, method, chosen, on_progress)
     seconds = time.perf_counter() - started
     return check_result(replace(result, seconds=seconds, options=chosen.to_dict()), chosen.gap)
@@ -126,14 +120,14 @@ def compile_solve(family: str) -> None:
 
     def run(tiny: Instance) -> None:
         formulation = tiny.check_formulation(None)
-        with catch_interrupt() as asked:
+        with work.catch_interrupt() as asked:
             _counted(methods(family)["auto"], tiny, formulation, "auto", options, None)
             for rows in tree_rows(tiny, formulation):  # the solve may have ended before any node
                 oracle = build_oracle(tiny, formulation, rows=rows)
                 for block in range(oracle.num_decided):
                     oracle.restricted_response(block, np.zeros(oracle.rows.size), {})
             if asked.is_set():
-                raise interruption()
+                raise work.interruption()
 
     compile_first(f"{family} solve", run, family)
 
@@ -145,10 +139,10 @@ def _counted(
     """What the method finds within its limits, or what is certain where there is no memory."""
     units = options.work_limit
     if units is not None:
-        options = replace(options, work_limit=None, threads=1).with_time(units * UNIT_SECONDS)
-    work = nullcontext() if units is None else counting()
+        options = replace(options, work_limit=None, threads=1).with_time(units * work.UNIT_SECONDS)
+    counted = nullcontext() if units is None else work.counting()
     try:
-        with work, time_limit(None if is_counted() else options.time_limit):
+        with counted, time_limit(None if work.is_counted() else options.time_limit):
             result = run(instance, formulation, options, on_progress)
     except MemoryError:
         known = certain(instance, formulation, method)

@@ -231,7 +231,7 @@ def finish(
             advance(record["task"])
 
         run_tasks(
-            missing, store.instances(), workers=workers, dask=dask, run_limit=store.run_limit,
+            missing, store.instances, workers=workers, dask=dask, run_limit=store.run_limit,
             on_record=keep,
         )  # fmt: skip
     return write_all(store)

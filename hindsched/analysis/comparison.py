@@ -183,9 +183,7 @@ class Comparison:
             logarithms. A number that cannot be had is None.
         """
         families = self.by_family.values()
-        return _frame(
-            [row for own in families for row in stats.paired_rows(own, confidence=confidence)]
-        )
+        return _frame([row for own in families for row in stats.paired_rows(own, confidence)])
 
     def profile_frame(self) -> pd.DataFrame:
         """Performance profiles: ``share`` of instances within ``factor`` of the best of all."""
@@ -199,17 +197,15 @@ class Comparison:
 
     def optima_frame(self) -> pd.DataFrame:
         """Tidy table of offline solves: one row an instance."""
-        return _frame(
-            [
-                {
-                    "family": item.family, "instance": item.instance,
-                    "lower": item.optimum.interval.lower, "upper": item.optimum.interval.upper,
-                    "status": item.optimum.status, "best": item.optimum.best,
-                    "proof": item.optimum.proof, **{k: item.offline.get(k) for k in OPTIMUM_FACTS},
-                }
-                for item in self.instances
-            ]
-        )  # fmt: skip
+        return _frame([
+            {
+                "family": item.family, "instance": item.instance,
+                "lower": item.optimum.interval.lower, "upper": item.optimum.interval.upper,
+                "status": item.optimum.status, "best": item.optimum.best,
+                "proof": item.optimum.proof, **{k: item.offline.get(k) for k in OPTIMUM_FACTS},
+            }
+            for item in self.instances
+        ])  # fmt: skip
 
     def job_frame(self) -> pd.DataFrame:
         """Tidy table of jobs: one row per (instance, algorithm, seed, job)."""
@@ -220,13 +216,11 @@ class Comparison:
         return self._rows_frame("slots")
 
     def _rows_frame(self, key: str) -> pd.DataFrame:
-        return _frame(
-            [
-                {"family": record.get("family"), "instance": record["instance"],
-                 "algorithm": record["algorithm"] or "offline", "seed": record["seed"], **row}
-                for record in self.records for row in record.get(key, ())
-            ]
-        )  # fmt: skip
+        return _frame([
+            {"family": record.get("family"), "instance": record["instance"],
+             "algorithm": record["algorithm"] or "offline", "seed": record["seed"], **row}
+            for record in self.records for row in record.get(key, ())
+        ])  # fmt: skip
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -37,10 +37,7 @@ class Interval:
 
     def to_dict(self) -> dict[str, float | str | None]:
         """JSON data; infinity, for which JSON has no number, is the word ``inf``."""
-        return {
-            name: "inf" if end == math.inf else end
-            for name, end in (("lower", self.lower), ("upper", self.upper))
-        }
+        return {name: "inf" if end == math.inf else end for name, end in vars(self).items()}
 
     def ends(self) -> tuple[str, str]:
         """Write both ends, rounded outward; a question mark is one that is not known."""

@@ -170,7 +170,8 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
     _slot_axis(ax, 1, max([solution.instance.horizon, *(span.last for span in whole)]))
     ax.set_xlabel("slot (triangle: arrival)")
     ax.set_title(f"{solution.instance.name}: objective {solution.objective():.6g}")
-    bar = _colour_bar(ax, ScalarMappable(scale, colours), "workers at work")
+    mapped, label = ScalarMappable(scale, colours), "workers at work"
+    bar = ax.figure.colorbar(mapped, ax=ax, pad=0.02, aspect=30, label=label)
     _whole_numbers(bar.ax.yaxis)
     return ax
 
@@ -208,7 +209,7 @@ def utilisation(solution: Any, resource: str | None = None, ax: Axes | None = No
     ax.set_ylabel("server")
     name, of = solution.instance.name, solution.capacity_name
     ax.set_title(f"{name}: {resource}, {np.mean(share):.0%} of {of} on average")
-    _colour_bar(ax, image, f"used / {of}")
+    ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30, label=f"used / {of}")
     return ax
 
 
@@ -520,12 +521,6 @@ def _label_rows(ax: Axes, labels: list[str], most: int = LABELS_SHOWN) -> range:
     shown = range(0, len(labels), max(1, -(-len(labels) // most)))
     ax.set_yticks(list(shown), [labels[index] for index in shown])
     return shown
-
-
-def _colour_bar(ax: Axes, mapped: Any, label: str) -> Any:
-    bar = ax.figure.colorbar(mapped, ax=ax, pad=0.02, aspect=30)
-    bar.set_label(label)
-    return bar
 
 
 def _solution_of(found: Any) -> Solution:

@@ -110,12 +110,9 @@ class ResultStore:
             raise InputError(f"{where}: settings.run_limit", limit, "must be a number of seconds")
         return cls(path, manifest)
 
+    @cached_property
     def instances(self) -> list[Instance]:
         """The instances, read once, checked against the hashes of the manifest."""
-        return self._instances.copy()
-
-    @cached_property
-    def _instances(self) -> list[Instance]:
         found = []
         for name, sha256 in self.manifest["instances"].items():
             path = self.folder / "instances" / f"{file_name(name)}.json"
@@ -170,7 +167,7 @@ class ResultStore:
 
     def recompute(self) -> list[Damage]:
         """What objectives and bounds recomputed from schedules and certificates contradict."""
-        instances = {instance.name: instance for instance in self.instances()}
+        instances = {instance.name: instance for instance in self.instances}
         found = []
         for record in self.records():
             if record["status"] == "ok":

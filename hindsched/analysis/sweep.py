@@ -19,16 +19,13 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hindsched.analysis.tasks import OFFLINE, Record, Task, failed_record, run_task
 from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.solvers.door.result import versions
 from hindsched.solvers.door.work import catch_interrupt, interruption, without_interrupts
-
-if TYPE_CHECKING:
-    from joblib.externals.loky import ProcessPoolExecutor
 
 DEFAULT_WORKERS = 2
 POLL_SECONDS = 0.2
@@ -128,23 +125,16 @@ def _begin_worker(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _worker() -> ProcessPoolExecutor:
-    """An executor of one local process."""
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    return ProcessPoolExecutor(
-        max_workers=1, initializer=_begin_worker, initargs=(os.getpid(),), env=WORKER_SETTINGS
-    )
-
-
 def _locally(
     function: Callable[..., Any],
     arguments: Sequence[tuple[Any, ...]],
     workers: int,
     time_limit: float | None,
 ) -> Generator[tuple[int, Any]]:
+    from joblib.externals.loky import ProcessPoolExecutor
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
+    begin: Any = {"initializer": _begin_worker, "initargs": (os.getpid(),), "env": WORKER_SETTINGS}
     most = math.inf if time_limit is None else OVERRUN_SHARE * time_limit + OVERRUN_SECONDS
     waiting, died = deque(range(len(arguments))), set[int]()
     idle: list[ProcessPoolExecutor] = []
@@ -155,7 +145,7 @@ def _locally(
             while waiting or running or ended:
                 while waiting and len(running) < workers:
                     place = waiting.popleft()
-                    executor = idle.pop() if idle else _worker()
+                    executor = idle.pop() if idle else ProcessPoolExecutor(1, **begin)
                     with without_interrupts():  # the process that this may start inherits it
                         future = executor.submit(function, *arguments[place])
                     running[future] = executor, place, time.monotonic()

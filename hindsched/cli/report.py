@@ -63,7 +63,7 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
             "instances": [item.to_dict() for item in comparison.instances],
         })  # fmt: skip
         return
-    names = {item.name: shown_name(item) for item in store.instances()}
+    names = {item.name: shown_name(item) for item in store.instances}
     width = min(console("stdout").width, MOST_COLUMNS)
     for family in comparison.by_family:
         optima = [

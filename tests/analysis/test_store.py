@@ -30,7 +30,7 @@ def test_everything_is_kept(full, instance, tasks):
     again = ResultStore.open(full.folder)
     assert again.tasks == tasks
     assert again.missing() == []
-    assert again.instances() == [instance]
+    assert again.instances == [instance]
     assert [record["task"] for record in again.records()] == [task.key for task in tasks]
     assert again.manifest["settings"] == {"a": 1}
     assert "highspy" in again.manifest["versions"]
@@ -88,7 +88,7 @@ def test_a_changed_instance_is_found(instance, tasks, tmp_path):
     data["slot_seconds"] = 1800
     path.write_text(json.dumps(data))
     with pytest.raises(InputError, match="must have the hash"):
-        store.instances()
+        store.instances
 
 
 @pytest.mark.parametrize("folder", ["tasks", "solutions", "certificates"])

@@ -66,7 +66,7 @@ def test_the_main_job(answer, capsys, tmp_path):
     assert report["missing"] == 0
     assert report["failed"] == []
     store = ResultStore.open(folder)
-    assert len(report["instances"]) == len(store.instances()) >= 8
+    assert len(report["instances"]) == len(store.instances) >= 8
     for item in report["instances"]:
         assert [row["algorithm"] for row in item["algorithms"]] == ["oasis", "fifo"]
         for row in item["algorithms"]:

@@ -103,9 +103,7 @@ class FigureScale:
     ) -> Any:
         """Make one instance of the experiment; a setting that it varies itself is refused."""
         varied = varied or {}
-        given = {
-            name: value for name, value in self.settings.items() if name not in self.reaches_ends
-        }
+        given = {name: own for name, own in self.settings.items() if name not in self.reaches_ends}
         for name in given:
             if name in varied:
                 raise InputError(f"set.{name}", given[name], "is what this figure varies itself")
@@ -192,23 +190,21 @@ class Experiment:
             point: Row = dict(zip(self.axes, chosen, strict=True))
             for seed in range(scale.seeds):
                 instance = self.instance(scale, seed, point)
-                own = cache(partial(self._known, instance, scale))
+                known = self.facts and cache(partial(self.facts, instance, scale))
                 for scheme in schemes:
                     key = [instance.sha256(), seed, scheme.columns, scheme.settings]
-                    run = partial(self._rows, instance, scheme, seed, own)
+                    run = partial(self._rows, instance, scheme, seed, known)
                     same = {**point, **scheme.columns, "seed": seed}
                     rows += [{**same, **row} for row in scale.once(key, run)]
                     on_row(f"{instance.name} {scheme.name}")
         frame = pd.DataFrame(rows)
         return frame if self.finish is None else self.finish(frame)
 
-    def _known(self, instance: Any, scale: FigureScale) -> tuple[Any, ...]:
-        return () if self.facts is None else (self.facts(instance, scale),)
-
     def _rows(
-        self, instance: Any, scheme: Scheme, seed: int, known: Callable[[], tuple[Any, ...]]
+        self, instance: Any, scheme: Scheme, seed: int, known: Callable[[], Any] | None
     ) -> Iterable[Row] | Row:
-        return self.measure(self.play(instance, scheme, seed), *known())
+        run = self.play(instance, scheme, seed)
+        return self.measure(run) if known is None else self.measure(run, known())
 
     def instance(self, scale: FigureScale, seed: int, point: Row) -> Instance:
         """The instance at a point of the axes."""

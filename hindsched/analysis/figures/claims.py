@@ -249,16 +249,14 @@ def verdicts_on(
     for claim in claims_of(family, number):
         results = measured(claim, frame)
         verdict = judge(claim, results, at_scale=at_scale)
-        rows.append(
-            {
-                "key": claim.key, "place": claim.place, "claim": claim.words,
-                "the paper": claim.paper, "quantity": claim.quantity, "about": claim.about,
-                "measured": measured_words(claim, results), "rule": str(claim.rule),
-                "verdict": str(verdict),
-                "beside": "; ".join(f"{name}: {own}" for name, own in verdict.beside.items()),
-                "cases": to_data(results),
-            }
-        )  # fmt: skip
+        rows.append({
+            "key": claim.key, "place": claim.place, "claim": claim.words,
+            "the paper": claim.paper, "quantity": claim.quantity, "about": claim.about,
+            "measured": measured_words(claim, results), "rule": str(claim.rule),
+            "verdict": str(verdict),
+            "beside": "; ".join(f"{name}: {own}" for name, own in verdict.beside.items()),
+            "cases": to_data(results),
+        })  # fmt: skip
     return rows
 
 

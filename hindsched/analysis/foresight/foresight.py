@@ -48,10 +48,8 @@ if TYPE_CHECKING:
 
 SHARES = {"hindsight": 0.25, "online": 0.5, "deterministic": 0.4}
 """Of the time that is left; the rest is for randomised policies."""
-CERTIFYING = 0.2
-"""Of the time limit, on top, for each of the two certificates."""
-FEW_JOBS = 100
-"""Of all scenarios together, up to which policies that solve at every arrival are tried too."""
+CERTIFYING = 0.2  # of the time limit, on top, for each of the two certificates
+FEW_JOBS = 100  # of all scenarios, up to which policies that solve at every arrival are tried too
 SEEDS = range(5)
 INTERVALS = (
     "hindsight", "best_online", "price", "value_of_information", "guarantee",
@@ -342,15 +340,19 @@ def foresight(
     )  # fmt: skip
     deterministic = _no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
     price = at_least_1(_quotient(hindsight, best, up))
+    losses = list[Loss]()
+    for name in names:
+        expected, promised, comparable = measured[name]
+        alone = Interval(expected, expected)
+        own = at_least_1(_quotient(best, alone, up)) if comparable else None
+        ratio, commitment = _quotient(hindsight, alone, up), cards[name].card.commitment
+        losses.append(Loss(name, commitment, expected, ratio, own, promised))
     return Foresight(
         futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
         best_online=best, price=price, guarantee=mixed.interval,
         guarantee_deterministic=deterministic, optima=tuple(optima),
-        losses_by_algorithm=tuple(
-            _loss(name, cards[name], *measured[name], hindsight, best, up)
-            for name in names
-        ),
-        policy=policy, mixture=mixed.mixture, weights=mixed.weights,
+        losses_by_algorithm=tuple(losses), policy=policy, mixture=mixed.mixture,
+        weights=mixed.weights,
         clairvoyant=tuple(clairvoyant), certificates=certificates,
         seconds=time.monotonic() - begun, notes=_notes(futures),
     )  # fmt: skip
@@ -435,16 +437,6 @@ def _keeps_to(policies: str, futures: Futures, found: Sequence[Policy]) -> bool:
     if policies == RUN:  # the simulator sees to it
         return True
     return not any(peeking(futures, own.schedules, policies) for own in found)
-
-
-def _loss(
-    name: str, built: Any, expected: float, promised: float | None, comparable: bool,
-    hindsight: Interval, best: Interval, up: bool,
-) -> Loss:  # fmt: skip
-    alone = Interval(expected, expected)
-    ratio = _quotient(hindsight, alone, up)
-    own = at_least_1(_quotient(best, alone, up)) if comparable else None
-    return Loss(name, built.card.commitment, expected, ratio, own, promised)
 
 
 def _proof(told: object, certified: object) -> str:

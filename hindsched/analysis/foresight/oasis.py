@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hindsched.analysis.foresight.blocks import Block, Window
+from hindsched.analysis.foresight.certificates import Block, Window
 from hindsched.kernel import oasis
 from hindsched.kernel.trees import NEVER
 from hindsched.models.base import RUN
 from hindsched.models.oasis.ends import lines_below
 from hindsched.solvers.families.oasis.methods import find_patterns
 
-STEPS_A_WINDOW = 30
-"""Of the kernel's search, which are as long as its look at one window."""
+STEPS_A_WINDOW = 30  # of the kernel's search, which are as long as its look at one window
 
 
 class _Columns:

@@ -33,15 +33,13 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
-CLOSE = 1e-6
-"""Relative distance of two ends at which a search stops."""
+CLOSE = 1e-6  # relative distance of two ends at which a search stops
 SMALL_PROGRAM = 12_000
 """Columns up to which blocks keep all slots; beyond, what known policies rule out is cut."""
 SMOOTHING = 0.3
 """Of the weights that are tried, the share of those with the best bound so far: the duals of a few
 policies alone leave scenarios without weight, and what is found does badly there."""
-LEAST_SHARE = 0.02
-"""Of the mean weight that every scenario keeps where blocks are cut by weights."""
+LEAST_SHARE = 0.02  # of the mean weight: every scenario keeps it where blocks are cut by weights
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
 def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonObject:
     """What the page says of a family."""
     items = [item for item in comparison.instances if item.family == found.family]
-    known = {instance.name: instance for instance in store.instances()}
+    known = {instance.name: instance for instance in store.instances}
     return {
         "verdict": found,
         "algorithms": [one for one in comparison.summaries if one.family == found.family],
@@ -151,7 +151,7 @@ def _schedule(store: ResultStore, item: InstanceComparison) -> str | None:
     path = store.solution_file(item.offline)
     if path is None or not plots.has_matplotlib():
         return None
-    (instance,) = (one for one in store.instances() if one.name == item.instance)
+    (instance,) = (one for one in store.instances if one.name == item.instance)
     return _markup(plots.gantt(read_solution(path, instance)))
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsched.analysis.audit.gang.impossible import find_breaches
+from hindsched.analysis.audit.gang.verdict import find_breaches
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.traces.log import read_log
 from hindsched.solutions.gang.solution import GangSolution, pool_rows

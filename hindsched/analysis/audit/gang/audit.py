@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.audit.gang.impossible import (
+from hindsched.analysis.audit.gang.verdict import (
     BEATS_BOUND,
     REFUSED,
+    ROUNDING,
     WORDS,
     Breach,
     Breaches,
+    Gap,
+    Schedule,
+    Verdict,
     find_breaches,
+    find_gap,
 )
-from hindsched.analysis.audit.gang.verdict import ROUNDING, Gap, Schedule, Verdict, find_gap
 from hindsched.analysis.interval import Interval
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
@@ -89,11 +93,11 @@ class Audit:
                 self.instance, self.objective, value, self.certificate.bound, self.best
             )
             measured = _measures(schedule, elastic=self.formulation.startswith(KINDS[-1]))
-            rows.append(
-                {"scheduler": schedule.name, "value": verdict.value,
-                 "ratio_lower": verdict.ratio.lower, "ratio_upper": verdict.ratio.upper,
-                 "pauses": schedule.pauses, **{name: measured[name] for name in MEASURES}}
-            )  # fmt: skip
+            rows.append({
+                "scheduler": schedule.name, "value": verdict.value,
+                "ratio_lower": verdict.ratio.lower, "ratio_upper": verdict.ratio.upper,
+                "pauses": schedule.pauses, **{name: measured[name] for name in MEASURES},
+            })  # fmt: skip
         return rows
 
     def to_frame(self) -> pd.DataFrame:

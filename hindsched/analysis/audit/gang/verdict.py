@@ -1,4 +1,9 @@
-"""The verdict in words: how far a schedule is from the best possible, and where it lost time.
+"""Whether a logged schedule can have been, how far it is from the best possible, and where it lost.
+
+Every row of the log that held GPUs is a job of its own for the exact kernel, on one pool of all
+GPUs and on the servers that the log names: jobs that cannot be judged, and runs whose work was
+lost, held their GPUs too. Where it is not known when a job held its GPUs, it is left out and the
+answer says so: what is found is wrong all the same, what is not found may be.
 
 A job holds what it ends later than in the best schedule found; jobs that end sooner there are not
 counted against it. An hour holds the GPU-seconds that stood idle while jobs were waiting for GPUs.
@@ -8,14 +13,15 @@ counted against it. An hour holds the GPU-seconds that stood idle while jobs wer
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.audit.gang.impossible import held_rows
+from hindsched import kernel
 from hindsched.analysis.interval import Interval, rounded_up
 from hindsched.arrays import Ints
 from hindsched.instances.traces.log import Log
@@ -25,7 +31,16 @@ from hindsched.solutions.gang.solution import GangSolution, use_over_time
 
 FEW, MOST = 10, 25  # jobs of the sentence; jobs and hours of the JSON data
 ROUNDING = 1e-9
+BEATS_BOUND, REFUSED = "better than possible", "refused"
 WORDS = {
+    "capacity": "more GPUs held than there are",
+    "server": "more GPUs held on a server than it has",
+    "before submission": "started before submission",
+    "too short": "ran too short",
+    BEATS_BOUND: "better than the best possible",
+    REFUSED: "refused by the judge of schedules",
+}
+MEASURED = {
     "mean-jct": ("mean JCT", "weighted mean JCT"),
     "makespan": ("makespan", "makespan"),
     "deadlines-met": ("deadlines met", "weight of deadlines met"),
@@ -53,7 +68,7 @@ class Verdict:
     @property
     def word(self) -> str:
         """What is measured."""
-        return WORDS[self.objective][self.weighted]
+        return MEASURED[self.objective][self.weighted]
 
     def sentence(self) -> str:
         """The verdict in one sentence."""
@@ -193,3 +208,139 @@ def _idle_hours(log: Log, schedule: Schedule) -> pd.DataFrame:
         for hour, lost in found.items()
     ]
     return pd.DataFrame(hours, columns=columns[:3]).assign(share=found.to_numpy() / found.sum())
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One thing that cannot have been."""
+
+    kind: str  # one of `WORDS`
+    row: int  # of the log: of the job, or of the last to start of those that hold too much
+    where: str  # job or server
+    begin: str  # as the log writes times
+    end: str
+    found: float  # GPUs held, or seconds run; seconds early
+    allowed: float  # GPUs there, or seconds needed; 0
+
+    def __str__(self) -> str:
+        what = f"{self.found:g} GPUs held where there are {self.allowed:g}"
+        if self.kind == "before submission":
+            what = f"starts {self.found:g} s before its submission"
+        elif self.kind == "too short":
+            what = f"runs {self.found:g} s where its work takes {self.allowed:g} s"
+        when = f" from {self.begin} to {self.end}" if self.end else f" at {self.begin}"
+        return f"row {self.row}, {self.where}: {what}{when}"
+
+
+@dataclass(frozen=True)
+class Breaches:
+    """What cannot have been."""
+
+    listed: tuple[Breach, ...]
+    unchecked: tuple[str, ...]  # what could not be checked, and why
+    peak: int  # most GPUs known to be held at once
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of each kind."""
+        kinds = [breach.kind for breach in self.listed]
+        return {kind: kinds.count(kind) for kind in WORDS if kind in kinds}
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a breach."""
+        return pd.DataFrame(map(asdict, self.listed), columns=[*Breach.__annotations__])
+
+
+def find_breaches(log: Log) -> Breaches:
+    """What is impossible in a log's schedule; somebody must have said its capacity."""
+    held, gpus = held_rows(log), log.need_capacity().gpus
+    unchecked: list[str] = []
+    hidden = int(log.jobs["completion_only"].sum())
+    if hidden:
+        unchecked.append(
+            f"capacity, slot by slot: of {hidden} job{'s' * (hidden > 1)} only start and end are "
+            "known, and they stood still in between for a time that the log does not say"
+        )
+    sizes = _known_servers(log, held, unchecked)
+    listed = [*_judged(log, held, gpus, {})]
+    if sizes:
+        named = held[held["server"].fillna("").astype(str).isin(sizes)]
+        listed += _judged(log, named, sum(sizes.values()), sizes)
+    jobs = log.jobs
+    short: Any = jobs[jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])]
+    for job in short.itertuples():
+        ran, needed = log.seconds(job.ran), log.seconds(job.duration)
+        end = log.stamp(job.completion)
+        listed.append(Breach("too short", job.row, f"job {job.job}", end, "", ran, needed))
+    used = use_over_time(held["start"], held["end"], held["gpus"])
+    return Breaches(tuple(listed), tuple(unchecked), int(used.max() if len(used) else 0))
+
+
+def held_rows(log: Log) -> pd.DataFrame:
+    """What held GPUs from when to when: rows of judged jobs that are known, and of all others."""
+    jobs, rows = log.jobs, log.rows
+    is_judged = rows["why"] == ""
+    hidden = rows["job"].isin(jobs["job"][jobs["completion_only"]]) & is_judged
+    held = rows[~hidden & (rows["start"].notna() | rows["end"].notna())]
+    times = pd.concat([held["start"], held["end"]]).dropna()
+    first, last = min([0, *times]), max([0, *times])
+    start, end = held["start"].fillna(first), held["end"].fillna(last + 1)
+    submit = held["job"].map(jobs.set_index("job")["submit"]).where(is_judged[held.index], start)
+    held = held.assign(submit=submit, start=start, end=end)[start < end]
+    return held.astype({"submit": "int64", "start": "int64", "end": "int64"})
+
+
+def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[str, int]:
+    """GPUs of the servers that the rows name, where they are known; what is not is said."""
+    capacity = log.need_capacity()
+    if "server" not in held:
+        if capacity.servers:
+            unchecked.append("each server: the log does not say which ones its jobs ran on")
+        return {}
+    server = held["server"].fillna("").astype(str)
+    if (number := int((server == "").sum())) > 0:
+        runs = f"{number} run{'s' * (number > 1)}"
+        unchecked.append(f"each server: of {runs} the log does not say what each server held")
+    sizes = {name: capacity.of_server(name) for name in sorted({*server} - {""})}
+    unknown = [name for name, gpus in sizes.items() if gpus is None]
+    if unknown:
+        unchecked.append(
+            f"each server: nobody has said how many GPUs {len(unknown)} of them have, such as "
+            f"{unknown[0]} (--servers)"
+        )
+    return {name: gpus for name, gpus in sizes.items() if gpus is not None}
+
+
+def _judged(
+    log: Log, held: pd.DataFrame, gpus: int, servers: Mapping[str, int]
+) -> Iterator[Breach]:
+    """What the exact kernel says of rows as jobs of their own, on one pool or on each server."""
+    zero = min([0, *held["start"], *held["submit"]])
+    jobs, runs = [], []
+    rows: Any = held.itertuples()
+    for number, row in enumerate(rows):
+        job = {"submit": row.submit - zero, "duration": row.end - row.start}
+        jobs.append({"name": str(number), **job, "gpus": min(row.gpus, gpus)})
+        place = {"servers": {row.server: row.gpus}} if servers else {"gpus": row.gpus}
+        span = {"from": row.start - zero + 1, "to": row.end - zero}
+        runs.append({"name": str(number), "assignments": [{**span, **place}]})
+    listed = [{"name": name, "gpus": size} for name, size in servers.items()]
+    cluster = {"servers": listed} if servers else {"gpus": gpus}
+    instance = {"family": "gang", "slot_seconds": 1, "jobs": jobs, **cluster}
+    found = kernel.check(instance, {"formulation": "non-preemptive", "jobs": runs})
+    over: dict[tuple[str, int], Breach] = {}  # by place and the slot after which it ends
+    for each in found.violations if jobs else ():
+        logged, amount = held.iloc[int(each.job)], int(each.amount)
+        begins, ends = log.stamp(each.first - 1 + zero), log.stamp(each.last + zero)
+        if each.rule == "(2)" and not servers:
+            early, where = log.seconds(amount), f"job {logged['job']}"
+            yield Breach("before submission", logged["row"], where, begins, "", early, 0)
+        elif each.rule == "(5)" and (each.server == "cluster") != bool(servers):
+            where = f"server {each.server}" if servers else "the cluster"
+            kind, room = "server" if servers else "capacity", servers.get(each.server, gpus)
+            made = Breach(kind, logged["row"], where, begins, ends, room + amount, room)
+            before = over.pop((each.server, each.first - 1), None)
+            if before is not None:  # goes on at another height
+                made = replace(before, end=ends, found=max(before.found, made.found))
+            over[each.server, each.last] = made
+    yield from over.values()

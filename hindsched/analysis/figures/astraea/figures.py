@@ -144,11 +144,9 @@ THETAS = tuple(
 """Theta - 1 at 60-140 % of the least that the condition allows."""
 FIRST = (base.Scheme({"scheme": "astraea"}, "astraea", {"rounds": 1}),)
 REVENUE = {
-    "4a": ("jobs", "linear"),
-    "4b": ("servers", "linear"),
-    "4c": ("jobs", "power"),
-    "4d": ("servers", "power"),
-}
+    "4a": ("jobs", "linear"), "4b": ("servers", "linear"),
+    "4c": ("jobs", "power"), "4d": ("servers", "power"),
+}  # fmt: skip
 FIGURES = [
     *(
         base.Figure(
@@ -186,9 +184,7 @@ FIGURES = [
     base.Figure(
         "11", "Total revenue with maximal prices at 60-140 % of their condition",
         _experiment(
-            lambda run: {"revenue": run.objective},
-            {"jobs": ((100, 300), (10, 20))},
-            THETAS,
+            lambda run: {"revenue": run.objective}, {"jobs": ((100, 300), (10, 20))}, THETAS,
             finish=_relative,
         ),
         base.Plot("percent", "relative", "jobs"), True,

@@ -36,8 +36,7 @@ from hindsched.online.simulator import SimulationResult, environment_of, simulat
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 
-RESTORE = 2
-"""Slots in which a preempted job trains nothing when it goes on."""
+RESTORE = 2  # slots in which a preempted job trains nothing when it goes on
 LEFT_SHIFT = "batchsched-adaptive, left shift"
 VARIANTS = base.schemes_of(("batchsched", "batchsched-exact", "batchsched-adaptive"), "algorithm")
 SCHEMES = (
@@ -230,11 +229,7 @@ FIGURES = [
         "9", "One worker type forced against free choice, both architectures",
         _sweep(
             {"fixed_worker_type": ((*range(1, len(EC2_WORKERS) + 1), None), (1, 4, None))},
-            BOTH,
-            SCHEMES[:2],
-            finish=_by_type,
-            quick={"ec2_workers": True},
-            ec2_workers=True,
+            BOTH, SCHEMES[:2], finish=_by_type, quick={"ec2_workers": True}, ec2_workers=True,
         ),
         base.Plot("fixed_worker_type", "objective", kind="bars", panels="capacity_fraction"),
     ),

@@ -24,8 +24,7 @@ ALGORITHMS = base.schemes_of(
     ("mlbroker", "mlbroker-tight", "mlbroker-prices", "central", "oasis-style", "local"),
     "algorithm",
 )
-SIZES = (100, 200, 300, 400, 500, 600, 700)
-"""Data per job and slot in GB: the paper's range."""
+SIZES = (100, 200, 300, 400, 500, 600, 700)  # data per job and slot in GB: the paper's range
 REMAINDER = {"price": "chord", "rounding": "largest-remainder"}
 ABLATION = base.schemes_of(
     {

@@ -170,8 +170,8 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
     _slot_axis(ax, 1, max([solution.instance.horizon, *(span.last for span in whole)]))
     ax.set_xlabel("slot (triangle: arrival)")
     ax.set_title(f"{solution.instance.name}: objective {solution.objective():.6g}")
-    mapped, label = ScalarMappable(scale, colours), "workers at work"
-    bar = ax.figure.colorbar(mapped, ax=ax, pad=0.02, aspect=30, label=label)
+    mapped = ScalarMappable(scale, colours)
+    bar = ax.figure.colorbar(mapped, ax=ax, pad=0.02, aspect=30, label="workers at work")
     _whole_numbers(bar.ax.yaxis)
     return ax
 

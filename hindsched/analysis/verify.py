@@ -135,10 +135,12 @@ def verify(
     proofs = [_proven(instance, solution, given) for given in certificate]
     tightest = min if instance.sense == "max" else max
     proven = tightest((p.certificate for p in proofs), key=lambda proof: proof.bound, default=None)
-    told = () if proven is None else (proven.bound, proven.kind, proven.num_leaves)
     found = Verification(
         instance.name, instance.family, solution.formulation, instance.sense,
-        solution.objective(), solution.violations(), *told,
+        solution.objective(), solution.violations(),
+        bound=None if proven is None else proven.bound,
+        kind=None if proven is None else proven.kind,
+        leaves=None if proven is None else proven.num_leaves,
         claims_less=tuple((proof.claimed, proof.bound) for proof in proofs if proof.claims_less),
     )  # fmt: skip
     if found.is_contradiction:

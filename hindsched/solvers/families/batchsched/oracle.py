@@ -80,9 +80,8 @@ def as_solution(
     instance: BatchschedInstance, schedules: Mapping[str, WindowRow], formulation: str | None = None
 ) -> BatchschedSolution:
     """Schedules as a solution."""
-    return BatchschedSolution(
-        instance, {name: (row,) for name, row in schedules.items()}, formulation
-    )
+    rows = {name: (row,) for name, row in schedules.items()}
+    return BatchschedSolution(instance, rows, formulation)
 
 
 class BatchschedOracle(windows.WindowOracle):

@@ -333,10 +333,6 @@ def job_costs(solution: GangSolution) -> list[float]:
     return (spans * instance.weights * float(instance.slot_seconds)).tolist()
 
 
-MOST_PARALLEL = 64
-"""Widths are told apart up to so many jobs side by side."""
-
-
 def makespan_bound(instance: GangInstance, kind: str) -> float:
     """Lower bound on the last completion in seconds since the trace's start, rounded down.
 
@@ -351,7 +347,8 @@ def makespan_bound(instance: GangInstance, kind: str) -> float:
     work = duration * gpus
     fastest = -(-work // instance.most_gpus[order]) if kind == "elastic" else duration
     slots = max(int((submit + fastest).max(initial=0)), _from_each(submit, work, room))
-    for parallel in range(1, min(MOST_PARALLEL, room) + 1) if kind != "elastic" else ():
+    # widths are told apart up to 64 jobs side by side
+    for parallel in range(1, min(64, room) + 1) if kind != "elastic" else ():
         wide = gpus * (parallel + 1) > room
         slots = max(slots, _from_each(submit[wide], duration[wide], parallel))
     seconds = slots * exactly(instance.slot_seconds)

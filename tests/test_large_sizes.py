@@ -10,7 +10,7 @@ from hindsched.instances.base import family_module
 from hindsched.instances.io import parse_instance, write
 from hindsched.models.batchsched.offline import plan_rest
 from hindsched.online.simulator import environment_of
-from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.base import Commitments
 from hindsched.solvers.oracles.base import build_oracle
 from tests.hostile import EXAMPLES, hostile
 

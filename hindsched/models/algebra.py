@@ -8,12 +8,9 @@ from typing import Any, TypeAlias
 
 import pyomo.environ as pyo
 
-Model: TypeAlias = Any
-"""A model, or a block of one: its attributes are what rules put there."""
-Expr: TypeAlias = Any
-"""What a rule returns and a sum adds up: an expression, a relation, a variable or a number."""
-ModelComponent: TypeAlias = Any
-"""A variable, constraint or objective of a model, or an element of one."""
+Model: TypeAlias = Any  # a model, or a block of one: its attributes are what rules put there
+Expr: TypeAlias = Any  # what a rule returns: an expression, a relation, a variable or a number
+ModelComponent: TypeAlias = Any  # a variable, constraint or objective, or an element of one
 
 
 def whole(relax: bool) -> Any:
@@ -26,8 +23,7 @@ def binary(relax: bool) -> Any:
     return pyo.UnitInterval if relax else pyo.Binary
 
 
-RowKey: TypeAlias = tuple[int, int, int]
-"""Server, resource, slot."""
+RowKey: TypeAlias = tuple[int, int, int]  # server, resource, slot
 Use: TypeAlias = tuple[Expr, int, Iterable[int], Iterable[float]]
 """A variable, the server and the slots in which it uses something, amounts by resource of one."""
 

@@ -17,7 +17,7 @@ Each family's module ``models/<family>/offline.py`` offers
     What the default program of these jobs, by position, needs at least: where slots have no end.
 ``build_subproblem(instance, position, formulation)``
     A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
-``build_dual(instance, formulation)`` (optional, here or in ``dual.py``)
+``build_dual(instance, formulation)`` (optional)
     A `DualProgram`: the paper's dual.
 ``build_slot(instance, slot)`` (in ``slot_program.py``, optional)
     The paper's program of one slot in CVXPY, with the face of the others.
@@ -41,13 +41,11 @@ from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
 from hindsched.models.algebra import ModelComponent
 from hindsched.models.declared import Declared
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution, Violation
-from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Commitments, Solution, Violation
 
 __all__ = ["Commitments", "Duals"]
 
-Duals = Mapping[Any, float]
-"""Shadow prices by the constraint itself."""
+Duals = Mapping[Any, float]  # shadow prices by the constraint itself
 Planned = TypeVar("Planned", bound=Solution)
 Prices = Mapping[str, Floats]
 """Prices, or what is left of capacities, by the row sets of the family's oracle with one row a
@@ -56,8 +54,7 @@ Forms = Mapping[str, tuple[str, ...]]
 """Forms by formulation, the default first in both."""
 RUN, COMMIT = POLICIES = ("run", "commit")
 """Policies that decide slot by slot, or all of a job when it arrives (`models.futures`)."""
-PRINTED = "printed"
-"""The one word, in all families, for the program as the paper prints it."""
+PRINTED = "printed"  # the one word, in all families, for the program as the paper prints it
 
 
 class Hedge(NamedTuple):
@@ -236,20 +233,14 @@ def dual_program(
     """The paper's dual, found by the instance's word."""
     module, chosen = model_module(instance.family), instance.check_formulation(formulation)
     if not hasattr(module, "build_dual"):
-        module = _optional(instance, "dual", "whose paper states a dual")
+        raise InputError("family", instance.family, "must be one whose paper states a dual")
     made: DualProgram = module.build_dual(instance, chosen, **build)
     return made
 
 
 def convex_program(instance: Instance, slot: int, **build: object) -> Any:
     """The convex program of one slot of the family's paper, found by the instance's word."""
-    return _optional(instance, "slot_program", "with convex programs").build_slot(
-        instance, slot, **build
-    )
-
-
-def _optional(instance: Instance, name: str, what: str) -> ModuleType:
-    """A module that a family may have."""
-    if not has_module("models", instance.family, name):
-        raise InputError("family", instance.family, f"must be one {what}")
-    return family_module("models", instance.family, name)
+    if not has_module("models", instance.family, "slot_program"):
+        raise InputError("family", instance.family, "must be one with convex programs")
+    module = family_module("models", instance.family, "slot_program")
+    return module.build_slot(instance, slot, **build)

@@ -28,10 +28,8 @@ from hindsched.notebook_card import card
 if TYPE_CHECKING:
     import pandas as pd
 
-IndexValue = int | str
-"""Value of a component's index: a position, a slot, or a word."""
-FORMATS = {".mps": ProblemFormat.mps, ".lp": ProblemFormat.cpxlp}
-"""Endings of the files that `Declared.write` knows."""
+IndexValue = int | str  # of a component's index: a position, a slot, or a word
+FORMATS = {".mps": ProblemFormat.mps, ".lp": ProblemFormat.cpxlp}  # by the file's ending
 
 
 class Symbol(NamedTuple):

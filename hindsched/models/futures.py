@@ -34,8 +34,7 @@ from hindsched.models.base import COMMIT, POLICIES, RUN, Duals, Hedge, OfflinePr
 from hindsched.models.declared import IndexValue, Symbol, block_index
 from hindsched.solutions.base import Solution
 
-MOST_COLUMNS = 2_000_000
-"""Of all scenarios together; no solver ends on more."""
+MOST_COLUMNS = 2_000_000  # of all scenarios together; no solver ends on more
 Label = tuple[tuple[int, ...], Any]
 """Scenarios that cannot be told apart when it is decided, and what is decided."""
 Decisions = Mapping[Label, Expr]

@@ -14,8 +14,7 @@ from pyomo.core.expr.visitor import ExpressionReplacementVisitor, identify_varia
 
 MOST_TERMS, FIRST_TERMS = 5, 2
 """A sum of more terms shows so many first ones, dots, and the last."""
-LOOKED_AT = 50
-"""First rows of a rule, of which the one with the most terms is shown."""
+LOOKED_AT = 50  # first rows of a rule, of which the one with the most terms is shown
 GREEK = {
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "mu",
     "nu", "xi", "pi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",

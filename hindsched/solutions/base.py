@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -60,6 +60,26 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.rule} at {self.where}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Commitments:
+    """What an online scheduler can no longer change when it plans again."""
+
+    now: int = 1  # first slot still open
+    # Rows by job in the solution file's form: history before `now` and, for locked jobs, the
+    # promise from `now` on. A job that is not locked is open from `now` on.
+    assignments: Assignments = field(default_factory=dict[str, list[dict[str, object]]])
+    locked: frozenset[str] = frozenset()  # jobs whose later rows must stay
+    rejected: frozenset[str] = frozenset()  # jobs refused for good
+
+    def history(self, job: str) -> list[dict[str, object]]:
+        """Rows of `job` cut to the slots before `now`."""
+        rows: list[dict[str, object]] = []
+        for row in self.assignments.get(job, ()):
+            if row["from"] < self.now:
+                rows.append({**row, "to": min(row["to"], self.now - 1)})
+        return rows
 
 
 class Solution(ABC):

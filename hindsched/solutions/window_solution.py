@@ -17,15 +17,8 @@ from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import WindowInstance
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
+from hindsched.solutions import rows as file_rows
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.rows import (
-    check_row_keys,
-    read_counts,
-    read_rows,
-    read_span,
-    read_type,
-    write_counts,
-)
 
 MOST_PAYMENT = 1e15  # the largest price of a slot
 
@@ -58,20 +51,17 @@ class WindowRow:
         """Whether everything stands on one server: q of batchsched, zeta of astraea."""
         return int(((self.workers > 0) | (self.ps > 0)).sum()) == 1
 
-    def same_placement(self, other: WindowRow) -> bool:
-        """Whether two rows have the same types and counts on every server."""
-        types = self.worker_type == other.worker_type and self.ps_type == other.ps_type
-        counts = ((self.workers, other.workers), (self.ps, other.ps))
-        return types and all(a is b or np.array_equal(a, b) for a, b in counts)
-
     def moved(self, slots: int) -> WindowRow:
         """The same some slots later."""
         return replace(self, first=self.first + slots, last=self.last + slots)
 
     def continues_as(self, other: WindowRow) -> bool:
         """Whether `other` follows at once and differs in its slots only."""
-        follows = self.last + 1 == other.first and self.payment == other.payment
-        return follows and self.same_placement(other)
+        alike = self.worker_type == other.worker_type and self.ps_type == other.ps_type
+        if self.last + 1 != other.first or self.payment != other.payment or not alike:
+            return False
+        counts = ((self.workers, other.workers), (self.ps, other.ps))
+        return all(a is b or np.array_equal(a, b) for a, b in counts)
 
 
 def row_use(instance: WindowInstance, row: WindowRow) -> Floats:
@@ -127,11 +117,11 @@ class WindowSolution(Solution):
         needed = {"from", "to", *(role for role, _, _ in types)}
         needed |= {key for _, key, own in types if cls.always_typed or len(own) > 1}
         allowed = needed | {key for _, key, _ in types} | ({"payment"} if cls.may_pay else set())
-        check_row_keys(where, row, needed, allowed)
-        span, columns = read_span(where, row), []
+        file_rows.check_row_keys(where, row, needed, allowed)
+        span, columns = file_rows.read_span(where, row), []
         for role, key, own in types:
-            kind = read_type(f"{where}.{key}", row.get(key, own[0]), own)
-            columns.append((kind, read_counts(f"{where}.{role}", row[role], servers)))
+            kind = file_rows.read_type(f"{where}.{key}", row.get(key, own[0]), own)
+            columns.append((kind, file_rows.read_counts(f"{where}.{role}", row[role], servers)))
         (worker_type, workers), *ps = columns
         ps_type, held = ps[0] if ps else (-1, np.zeros_like(workers))
         payment = _read_payment(f"{where}.payment", row.get("payment"))
@@ -145,7 +135,7 @@ class WindowSolution(Solution):
         for role, key, own in cls._types(instance):
             if cls.always_typed or len(own) > 1:
                 written[key] = own[getattr(row, key)]
-            written[role] = write_counts(getattr(row, role), servers)
+            written[role] = file_rows.write_counts(getattr(row, role), servers)
         if row.payment is not None:
             written["payment"] = {"workers": row.payment[0], "ps": row.payment[1]}
         return written
@@ -165,7 +155,7 @@ class WindowSolution(Solution):
         cls, instance: Any, assignments: Assignments, formulation: str | None = None
     ) -> Self:
         """Build from rows in the file's form; see `Solution.from_assignments`."""
-        return cls(instance, read_rows(instance, assignments, cls.read_row), formulation)
+        return cls(instance, file_rows.read_rows(instance, assignments, cls.read_row), formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form, in the instance's order of jobs."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import hindsched as hs
-from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.base import Commitments
 from hindsched.solvers.door.rolling import RollingProgram
 
 

@@ -13,7 +13,7 @@ from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLRE
 from hindsched.instances.decimals import loosened
 from hindsched.models.batchsched.offline import place_mode, plan_rest
 from hindsched.models.windows.sets import Mode
-from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.base import Commitments
 from hindsched.solutions.edgecloud.list_schedule import list_schedule, read_past
 from hindsched.solutions.edgecloud.runs import Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution

@@ -23,7 +23,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import ClassVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -35,7 +34,7 @@ from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.algebra import Expr, Model, RowKey
 from hindsched.models.astraea.printed import AstraeaPrinted
 from hindsched.models.base import PRINTED, Commitments, Prices
-from hindsched.models.declared import Symbol, symbols
+from hindsched.models.declared import symbols
 from hindsched.models.windows import program
 from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper, equation
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
@@ -52,8 +51,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 """``literal`` is an older word for the printed form of the same problem."""
 DECISIONS = {"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
-TOLD_AFTER_ARRIVAL = 1
-"""Slots between a job's arrival and the step in which it is told."""
+TOLD_AFTER_ARRIVAL = 1  # slots between a job's arrival and the step in which it is told
 SYMBOLS = symbols(
     """
     : eq_work zeta o eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n;
@@ -73,12 +71,11 @@ SYMBOLS = symbols(
     revenue a PS: eq_3b eq_3d eq_3g eq_3h eq_3i_z; revenue: eq_work eq_slot eq_end eq_4a
     """,
 )
-QUOTA = symbols(
+WITH_QUOTA = SYMBOLS | symbols(
     "worker or PS type, slot: eq_3a; server, worker or PS type, slot: eq_9a",
     "revenue a worker or PS: eq_3a eq_9a",
 )
-SLOTS_AT_ONCE = 4096
-"""Of a search from the horizon back."""
+SLOTS_AT_ONCE = 4096  # of a search from the horizon back
 BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
 """A column of Pyomo and its part in the rows; of a server and slot, what is free there."""
 
@@ -116,7 +113,7 @@ class AstraeaProgram(program.WindowProgram[AstraeaSolution]):
 class AstraeaSubproblem(program.WindowSubproblem):
     """Subproblem (9): the job's block with mutable prices, residuals and quotas."""
 
-    SYMBOLS: ClassVar[Mapping[str, Symbol]] = {**SYMBOLS, **QUOTA}
+    SYMBOLS = WITH_QUOTA
     OBJECTIVE_UNIT = "revenue"
 
     def set(self, prices: Prices, room: Prices | None = None, quota: Floats | None = None) -> None:

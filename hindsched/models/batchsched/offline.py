@@ -35,28 +35,16 @@ from hindsched.models.base import PRINTED, Commitments, Hedge, Prices
 from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
+from hindsched.models.windows import sets as windows
 from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper
-from hindsched.models.windows.sets import (
-    JobSets,
-    Mode,
-    fixed_rows,
-    hosts,
-    left_by,
-    num_columns,
-    row_of,
-    sets_by_job,
-)
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, row_use
 
 FixedRows = dict[str, tuple[WindowRow, ...]]
-BYTES_A_COLUMN = 1_000
-"""A column of Pyomo, and its part in the rows."""
-MOST_COLUMNS = 20_000_000
-"""Each is looked at, also if it then is left out: minutes, where no limit is given."""
-MOST_IN_SUBPROBLEM = 300_000
-"""Columns of one job, whose program is solved for every decision."""
+BYTES_A_COLUMN = 1_000  # of Pyomo, and its part in the rows
+MOST_COLUMNS = 20_000_000  # minutes: each is looked at, also if it then is left out
+MOST_IN_SUBPROBLEM = 300_000  # columns of one job, whose program is solved for every decision
 FORMS: dict[str, tuple[str, ...]] = {
     "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (program.SLOTS,),
 }  # fmt: skip
@@ -141,7 +129,7 @@ def build_offline(
     form = form or FORMS[formulation][0]
     commitments = commitments or Commitments()
     now, family = commitments.now, family_of(instance)
-    fixed = fixed_rows(instance, commitments, BatchschedSolution.read_row)
+    fixed = windows.fixed_rows(instance, commitments, BatchschedSolution.read_row)
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     if incumbent is None:
         incumbent = plan_rest(instance, commitments)
@@ -149,7 +137,7 @@ def build_offline(
     latest = _latest_completions(instance, fixed, now, incumbent, jobs, in_pieces, hedge)
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
-    free, model = left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
+    free, model = windows.left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
     blocks = dict[int, JobBlock]()
     if form == PRINTED:
         model.job = pyo.Block(jobs)
@@ -158,9 +146,9 @@ def build_offline(
             blocks[j] = BatchschedPrinted(model.job[j], family, job, slots, relax, first)
     else:
         spans = {j: (max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
-        columns = num_columns(instance, spans, in_pieces=in_pieces)
+        columns = windows.num_columns(instance, spans, in_pieces=in_pieces)
         _check_columns(f"the program of {instance.name}", columns, MOST_COLUMNS)
-        sets = sets_by_job(instance, spans, in_pieces=in_pieces)
+        sets = windows.sets_by_job(instance, spans, in_pieces=in_pieces)
         blocks.update(program.add_blocks(model, family, sets, relax))
 
     @model.Constraint(jobs, doc="(2a) every job runs once")
@@ -192,7 +180,7 @@ def build_max_weight(
     schedules, whose dual `build_dual` builds, is tighter.
     """
     family, model = family_of(instance), pyo.ConcreteModel(name=f"round of {instance.name}")
-    sets = sets_by_job(instance, dict.fromkeys(range(len(instance.jobs)), (1, last)))
+    sets = windows.sets_by_job(instance, dict.fromkeys(range(len(instance.jobs)), (1, last)))
     blocks = program.add_blocks(model, family, sets, relax)
     possible = [j for j, job in sets.items() if job.columns]
 
@@ -214,7 +202,7 @@ def build_max_weight(
 
 def build_subproblem(
     instance: BatchschedInstance, position: int, formulation: str, *, slots: int | None = None,
-    sets: JobSets | None = None,
+    sets: windows.JobSets | None = None,
 ) -> BatchschedSubproblem:  # fmt: skip
     """Build subproblem (12)/(20), with prices 0 and everything free, up to slot `slots`.
 
@@ -229,9 +217,9 @@ def build_subproblem(
     if slots < 1:
         raise InputError("slots", slots, "must be at least 1")
     span = {position: (record.arrival, slots)}
-    columns = num_columns(instance, span) if sets is None else len(sets.columns)
+    columns = windows.num_columns(instance, span) if sets is None else len(sets.columns)
     _check_columns(f"the subproblem of {record.name}", columns, MOST_IN_SUBPROBLEM)
-    sets = sets or sets_by_job(instance, span)[position]
+    sets = sets or windows.sets_by_job(instance, span)[position]
     once = "12a" if instance.has_ps else "20a"
     model, block, _, paid = program.subproblem_model(
         position, family, sets, once, family.capacities[0].number
@@ -316,17 +304,17 @@ def _latest_completions(
 
 def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> BatchschedSolution:
     """List schedule of the open jobs by weight over shortest duration, around the fixed rows."""
-    fixed = fixed_rows(instance, commitments, BatchschedSolution.read_row)
+    fixed = windows.fixed_rows(instance, commitments, BatchschedSolution.read_row)
     tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
     rows = dict(fixed)
     capacity = instance.server_capacity
-    free = left_by(instance, fixed, loosened(capacity, capacity))
+    free = windows.left_by(instance, fixed, loosened(capacity, capacity))
     open_jobs = [job for job in instance.jobs if job.name in tables]
     for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
         earliest, table = max(job.arrival, commitments.now), tables[job.name]
         completion, placed = earliest + int(table.duration.min()), None
         while placed is None:  # after the others' last slot a job finds the cluster empty
-            for mode in map(Mode._make, table.tuples()):
+            for mode in map(windows.Mode._make, table.tuples()):
                 start = completion - mode.duration
                 if start >= earliest:
                     placed = place_mode(instance, free.least(start, completion - 1), mode, start)
@@ -339,18 +327,18 @@ def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> Batchsc
 
 
 def place_mode(
-    instance: BatchschedInstance, free: Floats, mode: Mode, start: int
+    instance: BatchschedInstance, free: Floats, mode: windows.Mode, start: int
 ) -> WindowRow | None:
     """Place a mode on what is free in all its slots (servers, resources), `loosened`, or None."""
     m, p, q, count, _ = mode
     room = how_many_left(free, instance.worker_demand[m], count)
     if (room.max() if q else room.sum()) < count:
         return None
-    for n, g in hosts(instance, free, m, p, q, count):
+    for n, g in windows.hosts(instance, free, m, p, q, count):
         beside = np.where(np.arange(len(room)) == n, 0, room)
         if beside.sum() >= count - g:
             order = np.argsort(-beside, kind="stable")
             before = np.cumsum(beside[order]) - beside[order]
             beside[order] = np.clip(count - g - before, 0, beside[order])
-            return row_of(instance, mode, start, n, g, beside)
+            return windows.row_of(instance, mode, start, n, g, beside)
     return None

@@ -3,8 +3,7 @@
 ``no-migration`` (default) is problem (2) with every chunk on one worker, which is what A_online may
 do; ``literal`` is (2) as printed, which lets work move and split: another problem, with another
 optimum. Both carry the storage rows of problem (7) where storage is limited. Their rules are in
-``problem_two.py``, the linear relaxations (4) and (8) in ``relaxations.py``, the duals (6) and (9)
-in ``dual.py``.
+``problem_two.py``, the linear relaxations (4) and (8) and their duals in ``relaxations.py``.
 """
 
 from __future__ import annotations
@@ -19,18 +18,12 @@ import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.models import base
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import (
-    PRINTED,
-    Commitments,
-    Duals,
-    Hedge,
-    OfflineProgram,
-    Prices,
-    Subproblem,
-)
 from hindsched.models.edgecloud.problem_two import problem_two
+from hindsched.models.edgecloud.relaxations import build_dual
 from hindsched.models.edgecloud.sets import (
+    BYTES_A_CELL,
     EdgecloudNames,
     Sets,
     last_slots,
@@ -43,11 +36,11 @@ from hindsched.solutions.edgecloud.list_schedule import Past, read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
-FORMS: dict[str, tuple[str, ...]] = {"no-migration": ("strong",), "literal": (PRINTED,)}
+__all__ = ["build_dual"]
+
+FORMS: dict[str, tuple[str, ...]] = {"no-migration": ("strong",), "literal": (base.PRINTED,)}
 DECISIONS = {"strong": {"y": 2, "s": 2, "xc": None, "zeta": None}}
 """By form the variables that are decided, and where their slot stands, if they have one."""
-BYTES_A_CELL = 1_000
-"""Of a job, a place and a slot: a column and a row of Pyomo."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -70,7 +63,7 @@ class ProblemTwo(EdgecloudNames):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
+class EdgecloudProgram(ProblemTwo, base.OfflineProgram[EdgecloudSolution]):
     """A program of problem (2)."""
 
     def load(self, solution: EdgecloudSolution) -> None:
@@ -99,7 +92,7 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
                 if not each.fixed:
                     each.set_value(int(counts[variable.local_name, key]), skip_validation=True)
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
+    def capacity_prices(self, duals: base.Duals) -> dict[str, Floats]:
         """Duals of (2d) as prices of the oracle: ``worker_capacity``, shape (W, T)."""
         prices = np.zeros((len(self.instance.worker_list), self.instance.horizon))
         for (w, t), row in self.model.eq_2d.items():
@@ -109,10 +102,10 @@ class EdgecloudProgram(ProblemTwo, OfflineProgram[EdgecloudSolution]):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EdgecloudSubproblem(ProblemTwo, Subproblem):
+class EdgecloudSubproblem(ProblemTwo, base.Subproblem):
     """A job's part of the program of problem (2), with mutable prices and residual capacities."""
 
-    def set(self, prices: Prices, room: Prices | None = None) -> None:
+    def set(self, prices: base.Prices, room: base.Prices | None = None) -> None:
         """``worker_capacity`` (W, T).
 
         Slots after T cost nothing, and are not for sale where `room` is given.
@@ -139,8 +132,8 @@ def program_bytes(instance: EdgecloudInstance, jobs: Iterable[int]) -> float:
 
 def build_offline(
     instance: EdgecloudInstance, formulation: str, *, form: str | None = None,
-    relax: bool = False, commitments: Commitments | None = None,
-    incumbent: Solution | None = None, hedge: Hedge | None = None,
+    relax: bool = False, commitments: base.Commitments | None = None,
+    incumbent: Solution | None = None, hedge: base.Hedge | None = None,
 ) -> EdgecloudProgram:  # fmt: skip
     """Build problem (2); a feasible `incumbent` shortens the time that it spans."""
     past = read_past(instance, commitments)

@@ -39,8 +39,7 @@ Running = Mapping[tuple[int, int], list[Expr]]
 Parts = tuple[Running, Mapping[int, Expr], Mapping[tuple[int, int], Expr]]
 """What runs in the cloud, what that adds to the mean over a job's chunks of "mean busy time + p /
 2", and the chunks that a server ever stores, by (job, server)."""
-MOST_STEPS = 10_000
-"""Largest coefficient of a row of whole numbers: solvers' tolerances are far below 1 there."""
+MOST_STEPS = 10_000  # largest whole coefficient of a row: tolerances are far below 1 there
 
 
 def problem_two(f: Sets, formulation: str, relax: bool = False) -> Model:

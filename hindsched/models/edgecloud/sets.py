@@ -9,18 +9,18 @@ moving a job that would end later to the cloud only helps.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.base import Hedge
-from hindsched.models.declared import Face, Symbol, symbols
+from hindsched.models.declared import Face, symbols
 from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule
 from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
+
+BYTES_A_CELL = 1_000  # of a job, a place and a slot: a column and a row of Pyomo
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def places_of(instance: EdgecloudInstance, layout: str) -> dict[str, tuple[int, 
 class EdgecloudNames(Face):
     """Servers, workers and groups read by their names."""
 
-    SYMBOLS: ClassVar[Mapping[str, Symbol]] = symbols(
+    SYMBOLS = symbols(
         """
         job: xc zeta alpha no_migration cut_mean_busy_time eq_4a; job, worker: x;
         job, server: N; job, slot: C k k1 a a_cloud pi eq_2c_cloud eq_2e eq_2e_cloud eq_2g eq_2h

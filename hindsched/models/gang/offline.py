@@ -47,8 +47,7 @@ _, MAKESPAN, _ = OBJECTIVES
 WORST_JOB = tuple(name for name in FORMS if split_formulation(name)[1] == MAKESPAN)
 DECISIONS = {"starts": {"starts": 0, "held": 0}, base.PRINTED: {"runs": 0, "gpus": 0, "held": 0}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
-MOST_COLUMNS = 400_000
-"""Variables that a program may have; above it would not be solved anyway."""
+MOST_COLUMNS = 400_000  # variables that a program may have; no solver ends on more
 COST_DOCS = {
     "completion": "(0) weighted seconds from submission to completion",
     "makespan": "(0) the makespan",

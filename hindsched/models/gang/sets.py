@@ -18,7 +18,7 @@ from hindsched.errors import InputError
 from hindsched.instances.decimals import exactly
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.models.base import Hedge
-from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.base import Commitments
 from hindsched.solutions.gang.solution import GangSolution
 
 

@@ -5,23 +5,19 @@ Costs are weighted USD, slots as in files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.declared import Face, Symbol, symbols
-from hindsched.solutions.commitments import Commitments
+from hindsched.models.declared import Face, symbols
+from hindsched.solutions.base import Commitments
 from hindsched.solutions.mlbroker.solution import nobody, parse_rows
 
-Place = tuple[int, int]
-"""Slot and data centre."""
-Tier = tuple[int, int, int]
-"""Slot, data centre and resource."""
+Place = tuple[int, int]  # slot and data centre
+Tier = tuple[int, int, int]  # slot, data centre and resource
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class JobSets:
 class MlbrokerNames(Face):
     """Data centres and resources read by their names; costs are weighted USD, called "USD"."""
 
-    SYMBOLS: ClassVar[Mapping[str, Symbol]] = symbols(
+    SYMBOLS = symbols(
         """
         slot: eq_8f workers_needed;
         slot, datacenter: workers server present launched eq_8a eq_8b eq_8g eq_8g_ps eq_8g_empty

@@ -224,8 +224,7 @@ def add_printed_job(b: Model, job: JobSets, H: range, K: range, domains: Domains
         return b.z[k, t] == 0
 
 
-Counts = tuple[Ints, Ints]
-"""Workers and PSs of a job by slot and server, shapes (T, H) and (T, K)."""
+Counts = tuple[Ints, Ints]  # workers and PSs of a job by slot and server, (T, H) and (T, K)
 
 
 def counts_of(solution: OasisSolution, job: OasisJob) -> Counts:

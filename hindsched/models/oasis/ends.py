@@ -47,15 +47,12 @@ from hindsched.models.oasis.offline import OasisRelaxation, write_rules
 from hindsched.models.oasis.sets import Cell, Plan, Servers
 from hindsched.solutions.oasis.solution import OasisSolution
 
-Ends = dict[int, int]
-"""Latest end slot by the position of each admitted job."""
+Ends = dict[int, int]  # latest end slot by the position of each admitted job
 FindPatterns = Callable[[Floats, Floats, Sequence[int]], Sequence[Sequence[int]] | None]
 """``find(capacity, demand, most)``: the maximal patterns of a server (R,) that holds at most so
 many units of each demand (J, R); None if they are too many."""
-Patterns = dict[int, tuple[int, ...]]
-"""Of a group in a slot: how many units of each job every pattern of one server holds."""
-Able = Mapping[Cell, Sequence[int]]
-"""Jobs that may run, by group and slot."""
+Patterns = dict[int, tuple[int, ...]]  # of a group in a slot: units of each job in each pattern
+Able = Mapping[Cell, Sequence[int]]  # jobs that may run, by group and slot
 
 
 def able_jobs(rooms: Mapping[int, Iterable[Cell]]) -> dict[Cell, list[int]]:

@@ -36,28 +36,10 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
+from hindsched.models import base
 from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
-from hindsched.models.base import (
-    RUN,
-    Commitments,
-    Duals,
-    Hedge,
-    OfflineProgram,
-    Prices,
-    Subproblem,
-    row_prices,
-)
 from hindsched.models.declared import Face, symbols
-from hindsched.models.oasis.block import (
-    RELAXED,
-    Counts,
-    Domains,
-    add_job,
-    add_printed_job,
-    counts_of,
-    load_job,
-    read_job,
-)
+from hindsched.models.oasis import block as blocks
 from hindsched.models.oasis.sets import Cell, Plan, Servers
 from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
 from hindsched.solutions.oasis.solution import OasisSolution
@@ -72,8 +54,7 @@ STRONG_SIZE, RELAXED_STRONG_SIZE = 60_000, 6_000
 """Triples (job, end, slot) up to which the strong form is the default, and in a relaxation: its
 program takes the simplex method far longer than the cumulative one, whose bound is nearly as good.
 """
-BYTES_A_SLOT = 1_000
-"""Of a job: a few columns and rows of Pyomo."""
+BYTES_A_SLOT = 1_000  # of a job: a few columns and rows of Pyomo
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -114,7 +95,7 @@ class OasisNames(Face):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
+class OasisProgram(OasisNames, base.OfflineProgram[OasisSolution]):
     """The offline program (1)-(13), server by server."""
 
     may_give_up: bool = False  # a job may be begun and dropped: its rows count as use alone
@@ -126,19 +107,19 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
             job = self.instance.jobs[i]
             given_up = self.may_give_up and job.name in rows
             shown = begun if given_up else solution
-            load_job(self.model.job[i], job, sets, shown, self.plan, given_up)
+            blocks.load_job(self.model.job[i], job, sets, shown, self.plan, given_up)
 
     def extract(self) -> OasisSolution | None:
         """Read the solution at the variables' values; jobs whose ``admitted`` is 0 are left out."""
-        plan, completed, begun = self.plan, dict[str, Counts](), dict[str, Counts]()
+        plan, completed, begun = self.plan, dict[str, blocks.Counts](), dict[str, blocks.Counts]()
         for i, job in enumerate(self.instance.jobs):
-            ran = counts_of(plan.fixed, job)
+            ran = blocks.counts_of(plan.fixed, job)
             if i in plan.jobs:
                 block = self.model.job[i]
                 admitted = round(pyo.value(block.admitted, exception=False) or 0) == 1
                 if not admitted and not self.may_give_up:
                     continue
-                for own, more in zip(ran, read_job(block, self.instance, job), strict=True):
+                for own, more in zip(ran, blocks.read_job(block, self.instance, job), strict=True):
                     own += more
                 done = int(np.searchsorted(ran[0].sum(axis=1).cumsum(), self.instance.work_of(job)))
                 ran[0][done + 1 :] = ran[1][done + 1 :] = 0
@@ -152,17 +133,17 @@ class OasisProgram(OasisNames, OfflineProgram[OasisSolution]):
         found.given_up = self._solution(begun).assignments()
         return found
 
-    def _solution(self, ran: Mapping[str, Counts]) -> OasisSolution:
+    def _solution(self, ran: Mapping[str, blocks.Counts]) -> OasisSolution:
         workers, ps = ({name: own[side] for name, own in ran.items()} for side in (0, 1))
         return OasisSolution(self.instance, workers, ps, formulation=self.formulation)
 
-    def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
+    def capacity_prices(self, duals: base.Duals) -> dict[str, Floats]:
         """Duals of (4) and (5): ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
         prices, plan = dict[str, Floats](), self.plan
         for rows, servers in ((self.model.eq_4, plan.workers), (self.model.eq_5, plan.ps)):
             shape = servers.size.sum(), servers.capacity.shape[1], self.instance.horizon
             array = prices[servers.name] = np.zeros(shape)
-            for (server, r, t), price in row_prices(rows, duals).items():
+            for (server, r, t), price in base.row_prices(rows, duals).items():
                 array[servers.members[server], r, t - 1] = price / servers.capacity[server, r]
         return prices
 
@@ -187,8 +168,8 @@ def program_bytes(instance: OasisInstance, jobs: Iterable[int]) -> float:
 
 def build_offline(
     instance: OasisInstance, formulation: str, *, form: str | None = None, relax: bool = False,
-    commitments: Commitments | None = None, incumbent: OasisSolution | None = None,
-    aggregate: bool = False, hedge: Hedge | None = None,
+    commitments: base.Commitments | None = None, incumbent: OasisSolution | None = None,
+    aggregate: bool = False, hedge: base.Hedge | None = None,
 ) -> OasisProgram:  # fmt: skip
     """Build (1)-(13), with blocks ``job[i]``; `incumbent` is not used, as the horizon is hard.
 
@@ -203,8 +184,9 @@ def build_offline(
     if form is None:
         size = sum(sets.size for sets in plan.jobs.values())
         form = "strong" if size <= (RELAXED_STRONG_SIZE if relax else STRONG_SIZE) else "cumulative"
-    give_up = hedge is not None and hedge.policies == RUN
-    model = write_rules(instance, plan, form, RELAXED if relax else Domains(), may_give_up=give_up)
+    give_up = hedge is not None and hedge.policies == base.RUN
+    domains = blocks.RELAXED if relax else blocks.Domains()
+    model = write_rules(instance, plan, form, domains, may_give_up=give_up)
     made = OasisRelaxation if aggregate else OasisProgram
     return made(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
@@ -213,16 +195,17 @@ def build_offline(
 
 
 def write_rules(
-    instance: OasisInstance, plan: Plan, form: str, domains: Domains, *, may_give_up: bool = False
-) -> Model:
+    instance: OasisInstance, plan: Plan, form: str, domains: blocks.Domains, *,
+    may_give_up: bool = False,
+) -> Model:  # fmt: skip
     """All blocks, what they share (4) (5), and the utility (1)."""
     jobs, H, K = plan.jobs, range(len(plan.workers.members)), range(len(plan.ps.members))
 
     def job_rules(b: Model, i: int) -> None:
         if form == "printed":
-            add_printed_job(b, jobs[i], H, K, domains)
+            blocks.add_printed_job(b, jobs[i], H, K, domains)
         else:
-            add_job(b, jobs[i], form, domains, may_give_up=may_give_up)
+            blocks.add_job(b, jobs[i], form, domains, may_give_up=may_give_up)
 
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block(list(jobs), rule=job_rules)
@@ -255,10 +238,10 @@ def _use(m: Model, name: str, servers: Servers) -> dict[RowKey, list[Expr]]:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OasisSubproblem(OasisNames, Subproblem):
+class OasisSubproblem(OasisNames, base.Subproblem):
     """Subproblem (27) with the limits (30) and (31) on what fits."""
 
-    def set(self, prices: Prices, room: Prices | None = None) -> None:
+    def set(self, prices: base.Prices, room: base.Prices | None = None) -> None:
         """As of the base: ``worker_capacity`` (H, R, T) and ``ps_capacity`` (K, R, T)."""
         instance, job, m = self.instance, self.instance.jobs[self.position], self.model
         worker, ps = instance.demand_of(job)
@@ -277,7 +260,7 @@ class OasisSubproblem(OasisNames, Subproblem):
 
     def extract(self) -> OasisSolution:
         job = self.instance.jobs[self.position]
-        workers, ps = read_job(self.model.job[self.position], self.instance, job)
+        workers, ps = blocks.read_job(self.model.job[self.position], self.instance, job)
         deployed = {job.name: workers}, {job.name: ps}
         return OasisSolution(self.instance, *deployed, formulation=self.formulation)
 
@@ -288,7 +271,8 @@ def build_subproblem(instance: OasisInstance, position: int, formulation: str) -
     sets = plan.jobs[0]
     m = pyo.ConcreteModel(name=instance.jobs[position].name)
     m.job = pyo.Block(
-        [position], rule=lambda b, _: add_job(b, sets, "strong", Domains(), must_run=True)
+        [position],
+        rule=lambda b, _: blocks.add_job(b, sets, "strong", blocks.Domains(), must_run=True),
     )
     block = m.job[position]
     m.worker_price, m.worker_room = _prices(sets.worker_room), _room(sets.worker_room)

@@ -20,8 +20,7 @@ MERGE_TOLERANCE = 1e-12
 """Ends whose utilities differ by less, relative to the job's best, are merged: the last slot, the
 largest utility, so that a bound stays a bound."""
 
-Cell = tuple[int, int]
-"""Server (or group of servers) and slot."""
+Cell = tuple[int, int]  # server (or group of servers) and slot
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,7 @@ from hindsched.models.algebra import Expr, Model, Use, binary, whole
 from hindsched.models.windows.sets import Column, JobSets, Pieces, host_use, num_ps, row_of
 from hindsched.solutions.window_solution import WindowRow
 
-MOST_WHOLE = 10**6
-"""Coefficients of the work's row are whole numbers where none has to be larger."""
+MOST_WHOLE = 10**6  # coefficients of the work's row are whole where none has to be larger
 
 
 class Paper(NamedTuple):

@@ -31,8 +31,7 @@ from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, merge_rows
 
 Planned = TypeVar("Planned", bound=Solution)
-SLOTS = "slots"
-"""The one form of jobs in pieces."""
+SLOTS = "slots"  # the one form of jobs in pieces
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -20,17 +20,13 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import NEAR, how_many_left, loosened
 from hindsched.instances.modes import Modes, WindowInstance, modes, ps_for, slot_modes
-from hindsched.solutions.base import Assignment
+from hindsched.solutions.base import Assignment, Commitments
 from hindsched.solutions.capacity_timeline import CapacityTimeline
-from hindsched.solutions.commitments import Commitments
 from hindsched.solutions.window_solution import WindowRow, row_use
 
-Column = tuple[int, int, int, int]
-"""Mode, first slot, host of the PSs (-1: none), workers on the host."""
-Span = tuple[int, int, int]
-"""Worker type, duration, first slot."""
-Beside = tuple[int, int, int, int]
-"""Worker type, duration, first slot, server."""
+Column = tuple[int, int, int, int]  # mode, first slot, host of the PSs (-1: none), workers there
+Span = tuple[int, int, int]  # worker type, duration, first slot
+Beside = tuple[int, int, int, int]  # worker type, duration, first slot, server
 AnyRow = TypeVar("AnyRow", bound=WindowRow)
 
 
@@ -144,10 +140,8 @@ class JobSets:
         return self.modes[column[0]].workers - column[3]
 
 
-Spans = Mapping[int, tuple[int, int]]
-"""First and last slot of the jobs at these positions."""
-Way = tuple[int, range, list[tuple[int, int]]]
-"""A mode's position, its starts, and hosts with their workers."""
+Spans = Mapping[int, tuple[int, int]]  # first and last slot of the jobs at these positions
+Way = tuple[int, range, list[tuple[int, int]]]  # a mode, its starts, hosts with their workers
 
 
 def _ways(

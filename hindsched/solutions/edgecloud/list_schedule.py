@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.solutions.commitments import Commitments
+from hindsched.solutions.base import Commitments
 from hindsched.solutions.edgecloud.runs import ChunkRun, ps_place, worker_place
 
 

@@ -147,11 +147,9 @@ def active_spans(runs: Runs) -> list[tuple[int, int, int]]:
 
 
 def place_parameter_servers(
-    instance: EdgecloudInstance,
-    runs: Runs,
-    together: Collection[int] | None = None,
+    instance: EdgecloudInstance, runs: Runs, together: Collection[int] | None = None,
     kept: Sequence[ChunkRun] = (),
-) -> Runs:
+) -> Runs:  # fmt: skip
     """Give every running job one PS in every slot, where there are enough of them.
 
     A job that finds no free PS in a slot holds none then, which is a violation of (2e). Jobs

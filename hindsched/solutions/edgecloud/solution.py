@@ -34,16 +34,10 @@ class EdgecloudSolution(Solution):
     instance: EdgecloudInstance
 
     def __init__(
-        self,
-        instance: EdgecloudInstance,
-        runs: Runs,
-        holds: Runs,
-        formulation: str | None = None,
+        self, instance: EdgecloudInstance, runs: Runs, holds: Runs, formulation: str | None = None
     ) -> None:
-        self.instance = instance
+        self.instance, self.runs, self.holds = instance, runs, holds
         self.formulation = instance.check_formulation(formulation)
-        self.runs = runs
-        self.holds = holds
 
     @classmethod
     def from_assignments(

@@ -20,14 +20,8 @@ from hindsched.instances.gang.instance import (
     split_formulation,
 )
 from hindsched.json_types import JsonObject
+from hindsched.solutions import rows as file_rows
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.rows import (
-    check_row_keys,
-    read_counts,
-    read_rows,
-    read_span,
-    write_counts,
-)
 
 if TYPE_CHECKING:  # pandas is not loaded until it is needed
     import pandas as pd
@@ -62,10 +56,10 @@ def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows
 
     def read(_: GangInstance, where: str, row: Assignment) -> tuple[int | Ints, int, int]:
         held = read_gpus(instance, servers, where, row)
-        return held, *read_span(where, row, MOST_SLOTS)
+        return held, *file_rows.read_span(where, row, MOST_SLOTS)
 
     table, by_server, none = [], [], np.zeros(len(servers), dtype=np.int64)
-    for name, rows in read_rows(instance, assignments, read).items():
+    for name, rows in file_rows.read_rows(instance, assignments, read).items():
         for held, first, last in rows:
             table.append((instance.job_index(name), first - 1, last, int(np.sum(held))))
             by_server.append(none if isinstance(held, int) else held)
@@ -75,21 +69,18 @@ def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows
 
 
 def read_gpus(
-    instance: GangInstance,
-    servers: list[str],
-    where: str,
-    row: Assignment,
+    instance: GangInstance, servers: list[str], where: str, row: Assignment,
     span: frozenset[str] = frozenset({"from", "to"}),
-) -> int | Ints:
+) -> int | Ints:  # fmt: skip
     """Read a row's GPUs, or GPUs by server; beside them it must have the keys `span`."""
     if "servers" in row and servers:
-        check_row_keys(where, row, span | {"servers"}, span | {"servers"})
-        held = read_counts(f"{where}.servers", row["servers"], servers)
+        file_rows.check_row_keys(where, row, span | {"servers"}, span | {"servers"})
+        held = file_rows.read_counts(f"{where}.servers", row["servers"], servers)
         if not held.any():
             raise InputError(f"{where}.servers", row["servers"], "must hold a GPU")
         return held
     keys = span | {"servers" if instance.is_consolidated else "gpus"}
-    check_row_keys(where, row, keys, keys)
+    file_rows.check_row_keys(where, row, keys, keys)
     gpus = row["gpus"]
     if type(gpus) is not int or not 1 <= gpus <= MOST_SLOTS:
         raise InputError(f"{where}.gpus", gpus, "must be an integer of at least 1")
@@ -102,7 +93,7 @@ def write_gang_rows(instance: GangInstance, rows: GangRows) -> dict[str, list[As
     written: dict[str, list[Assignment]] = {}
     columns = (rows.job.tolist(), rows.start.tolist(), rows.end.tolist(), rows.gpus.tolist())
     for job, start, end, gpus, held in zip(*columns, rows.held, strict=True):
-        own = {"servers": write_counts(held, servers)} if held.any() else {"gpus": gpus}
+        own = {"servers": file_rows.write_counts(held, servers)} if held.any() else {"gpus": gpus}
         row = {"from": start + 1, "to": end, **own}
         written.setdefault(instance.jobs[job].name, []).append(row)
     return written

@@ -23,17 +23,9 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
+from hindsched.solutions import rows as file_rows
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
 from hindsched.solutions.mlbroker.transport import ship
-from hindsched.solutions.rows import (
-    check_apart,
-    check_row_keys,
-    read_counts,
-    read_span,
-    read_type,
-    stretches,
-    write_counts,
-)
 
 KEYS = {"from", "to", "workers", "ps"}
 BYTES_A_PLACE, BYTES_A_JOB = 64, 32
@@ -160,9 +152,10 @@ class MlbrokerSolution(Solution):
         found: dict[str, list[Assignment]] = {}
         for job, workers, ps in zip(self.instance.jobs, self.workers, self.ps, strict=True):
             rows = [
-                {"from": first, "to": last, "workers": write_counts(workers[first - 1], names),
+                {"from": first, "to": last,
+                 "workers": file_rows.write_counts(workers[first - 1], names),
                  "ps": names[int(ps[first - 1])]}
-                for first, last in stretches(np.column_stack([workers, ps]))
+                for first, last in file_rows.stretches(np.column_stack([workers, ps]))
                 if ps[first - 1] >= 0
             ]  # fmt: skip
             if rows:
@@ -247,13 +240,13 @@ def parse_rows(
         where = f"assignments of {job.name}[{number}]"
         if "from" not in row and "to" not in row and "slot" not in row:
             row = {**row, "from": job.arrival + number, "to": job.arrival + number}
-        check_row_keys(where, row, KEYS, KEYS)
-        first, last = read_span(where, row, job.departure, job.arrival)
+        file_rows.check_row_keys(where, row, KEYS, KEYS)
+        first, last = file_rows.read_span(where, row, job.departure, job.arrival)
         spans.append((first, last))
-        workers = read_counts(f"{where}.workers", row["workers"], names)
-        center = read_type(f"{where}.ps", row["ps"], names)
+        workers = file_rows.read_counts(f"{where}.workers", row["workers"], names)
+        center = file_rows.read_type(f"{where}.ps", row["ps"], names)
         parsed.append((slice(first - 1, last), workers, center))
-    check_apart(f"assignments of {job.name}", spans)
+    file_rows.check_apart(f"assignments of {job.name}", spans)
     return parsed
 
 

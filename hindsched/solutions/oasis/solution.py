@@ -14,16 +14,8 @@ from numpy.typing import NDArray
 from hindsched.arrays import Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import JsonObject
+from hindsched.solutions import rows as file_rows
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.rows import (
-    check_apart,
-    check_row_keys,
-    read_counts,
-    read_rows,
-    read_span,
-    stretches,
-    write_counts,
-)
 
 Deployment = NDArray[Any]  # counts by slot and server: shape (T, H) or (T, K), slot t in row t - 1
 
@@ -68,17 +60,17 @@ class OasisSolution(Solution):
         """
 
         def read(_: OasisInstance, where: str, row: Assignment) -> tuple[int, int, Ints, Ints]:
-            check_row_keys(where, row, {"from", "to"}, KEYS)
+            file_rows.check_row_keys(where, row, {"from", "to"}, KEYS)
             workers, ps = (
-                read_counts(f"{where}.{role}", row.get(role, {}), own)
+                file_rows.read_counts(f"{where}.{role}", row.get(role, {}), own)
                 for role, own in zip(("workers", "ps"), names, strict=True)
             )
-            return *read_span(where, row, instance.horizon), workers, ps
+            return *file_rows.read_span(where, row, instance.horizon), workers, ps
 
         names = _names(instance)
         deployed: tuple[dict[str, Deployment], dict[str, Deployment]] = ({}, {})
-        for name, rows in read_rows(instance, assignments, read).items():
-            check_apart(f"rows of {name}", [row[:2] for row in rows])
+        for name, rows in file_rows.read_rows(instance, assignments, read).items():
+            file_rows.check_apart(f"rows of {name}", [row[:2] for row in rows])
             for own, servers in zip(deployed, names, strict=True):
                 own[name] = np.zeros((instance.horizon, len(servers)), dtype=np.int64)
             for first, last, *counts in rows:
@@ -165,10 +157,10 @@ def run_length(
         {
             "from": first,
             "to": last,
-            "workers": write_counts(workers[first - 1], worker_names),
-            "ps": write_counts(ps[first - 1], ps_names),
+            "workers": file_rows.write_counts(workers[first - 1], worker_names),
+            "ps": file_rows.write_counts(ps[first - 1], ps_names),
         }
-        for first, last in stretches(both)
+        for first, last in file_rows.stretches(both)
         if both[first - 1].any()
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pyomo.environ as pyo
 
@@ -21,6 +21,18 @@ def whole(relax: bool) -> Any:
 def binary(relax: bool) -> Any:
     """Domain of what is or is not."""
     return pyo.UnitInterval if relax else pyo.Binary
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Values by key, both in order; none where a key is missing."""
+    found: dict[Key, list[Value]] = defaultdict(list)
+    for key, value in pairs:
+        found[key].append(value)
+    return found
 
 
 RowKey: TypeAlias = tuple[int, int, int]  # server, resource, slot

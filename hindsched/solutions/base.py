@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SOLUTION_FORMAT = "hindsched-solution/1"
-JOB_KEYS = ("name", "completion", "assignments")  # fields of each job of a solution file
 FEASIBILITY_TOLERANCE = 1e-6
 """Slack, in units of the constraint scaled by its right side, below which nothing is violated."""
 

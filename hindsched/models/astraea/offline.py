@@ -19,7 +19,6 @@ The other constraints of (3) hold by the choice of columns or stand inside the b
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -31,7 +30,7 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import PREEMPTIVE
-from hindsched.models.algebra import Expr, Model, RowKey
+from hindsched.models.algebra import Expr, Model, RowKey, grouped
 from hindsched.models.astraea.printed import AstraeaPrinted
 from hindsched.models.base import PRINTED, Commitments, Prices
 from hindsched.models.declared import symbols
@@ -209,9 +208,7 @@ def build_offline(
 
 def on_all_servers(used: Mapping[RowKey, list[Expr]]) -> dict[tuple[int, int], list[Expr]]:
     """What is used in all, by resource and slot."""
-    in_all: dict[tuple[int, int], list[Expr]] = defaultdict(list)
-    for (_, r, t), taken in used.items():
-        in_all[r, t] += taken
+    in_all = grouped(((r, t), one) for (_, r, t), taken in used.items() for one in taken)
     return dict(sorted(in_all.items()))
 
 

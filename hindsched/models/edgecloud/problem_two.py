@@ -31,7 +31,7 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.decimals import common_step, exactly
-from hindsched.models.algebra import Expr, Model, binary, whole
+from hindsched.models.algebra import Expr, Model, binary, grouped, whole
 from hindsched.models.edgecloud.sets import Sets
 
 Running = Mapping[tuple[int, int], list[Expr]]
@@ -152,11 +152,8 @@ def literal(m: Model, f: Sets, relax: bool) -> Parts:
         [key for key in open_ if is_alone_there(*key)], **most,
         doc="(2) cloud workers while everything is there",
     )  # fmt: skip
-    mixed: dict[tuple[int, int], list[Expr]] = defaultdict(list)
-    for j, w, t in m.y:
-        mixed[j, t].append(m.y[j, w, t])
-    for key, workers in m.k.items():
-        mixed[key].append(workers)
+    at_edge = (((j, t), works) for (j, _, t), works in m.y.items())
+    mixed: dict[tuple[int, int], list[Expr]] = grouped([*at_edge, *m.k.items()])
     slots = {j: [t for i, t in mixed if i == j] for j in f.jobs}
 
     @m.Constraint(f.jobs, doc="(2b) all epochs over all chunks are trained")
@@ -202,9 +199,7 @@ def literal(m: Model, f: Sets, relax: bool) -> Parts:
         bounds=lambda _, j, s: (f.stored.get((j, s), 0), f.chunks[j]),
         doc="(7) chunks that a server stores",
     )
-    there: dict[tuple[int, int, int], list[Expr]] = defaultdict(list)
-    for j, w, t in m.y:
-        there[j, f.server[w], t].append(m.y[j, w, t])
+    there = grouped(((j, f.server[w], t), works) for (j, w, t), works in m.y.items())
 
     @m.Constraint([key for key in there if key[:2] in m.N], doc="(7a) it stores what it trains")
     def eq_7a_peak(m: Model, j: int, s: int, t: int) -> Expr:
@@ -240,12 +235,11 @@ def add_variables(m: Model, f: Sets, relax: bool) -> None:
 
 def add_capacities(m: Model, f: Sets, cloud: Running) -> None:
     """(2d), at the edge and for what runs in a limited cloud."""
-    at: dict[tuple[int, int], list[Expr]] = defaultdict(list)
-    for (_, w, t), works in m.y.items():
-        at[w, t].append(works)
-    in_cloud: dict[tuple[str, int], list[Expr]] = defaultdict(list)
-    for (j, t), parts in cloud.items():
-        in_cloud[f.instance.jobs[j].worker_type, t] += parts
+    at = grouped(((w, t), works) for (_, w, t), works in m.y.items())
+    in_cloud = grouped(
+        ((f.instance.jobs[j].worker_type, t), part)
+        for (j, t), parts in cloud.items() for part in parts
+    )  # fmt: skip
     limited = [key for key in in_cloud if f.instance.cloud_workers(key[0]) is not None]
     locked = Counter(
         (f.instance.jobs[run.job].worker_type, t)
@@ -310,9 +304,7 @@ def add_parameter_servers(m: Model, f: Sets, cloud: Running, relax: bool) -> Non
     instance = f.instance
     kinds = {j: instance.jobs[j].ps_type for j in f.jobs}
     in_cloud = {kind: instance.cloud_ps(kind) for kind in kinds.values()}
-    runs: dict[tuple[int, int], list[Expr]] = defaultdict(list)
-    for (j, _, t), works in m.y.items():
-        runs[j, t].append(works)
+    runs = grouped(((j, t), works) for (j, _, t), works in m.y.items())
     for key, parts in cloud.items():
         runs[key] += parts
     runs = {key: parts for key, parts in runs.items() if in_cloud[kinds[key[0]]] is not None}
@@ -321,9 +313,7 @@ def add_parameter_servers(m: Model, f: Sets, cloud: Running, relax: bool) -> Non
     m.a = pyo.Var(list(runs), domain=binary(relax), doc="(2e) the job needs a PS")
     m.a_cloud = pyo.Var(list(runs), domain=binary(relax), doc="(2e) it needs one in the cloud")
     at_edge = Counter(kind for server in instance.servers for kind in server.ps)
-    by_type: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for j, t in runs:
-        by_type[kinds[j], t].append(j)
+    by_type = grouped(((kinds[j], t), j) for j, t in runs)
     held = Counter(
         (instance.jobs[j].ps_type, server == len(instance.servers), t)
         for j, _, server, first, last in f.past.holds
@@ -359,9 +349,7 @@ def add_storage(m: Model, f: Sets, here: Mapping[tuple[int, int], Expr]) -> None
     room = {s: exactly(float(f.instance.storage_gb[s])) for _, s in here}
     size = {j: exactly(float(f.instance.chunk_gb[j])) for j, _ in here}
     keys = [(j, s, t) for j, s in here for t in range(f.arrival[j], f.last[j] + 1)]
-    by_server: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for j, s, t in keys:
-        by_server[s, t].append(j)
+    by_server = grouped(((s, t), j) for j, s, t in keys)
     locked: dict[tuple[int, int], Fraction] = defaultdict(Fraction)
     for j, end in f.past.locked_ends().items():
         for s in (s for i, s in f.stored if i == j):

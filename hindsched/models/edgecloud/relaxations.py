@@ -36,7 +36,7 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.limits import check_memory
-from hindsched.models.algebra import Expr, Model, ModelComponent
+from hindsched.models.algebra import Expr, Model, ModelComponent, grouped
 from hindsched.models.base import DualProgram, Duals
 from hindsched.models.declared import Declared, Symbol
 from hindsched.models.edgecloud.sets import (
@@ -159,9 +159,7 @@ def build_fractional(
     check_memory(f"the relaxation of {instance.name}", needed)
     D, r = instance.chunks.tolist(), instance.arrivals.tolist()
     cloud = instance.cloud_slots.tolist()
-    slots: dict[int, list[int]] = {j: [] for j in jobs}
-    for j, t in sets.by_job:
-        slots[j].append(t)
+    slots = grouped(sets.by_job)
     domain = pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals
     m = pyo.ConcreteModel("edgecloud_relaxation_4")
     m.y = pyo.Var(sets.edge, domain=domain, doc="(4) workers of a group that train the job")

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -29,7 +28,7 @@ from hindsched.instances.gang.instance import (
     split_formulation,
 )
 from hindsched.models import base
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, grouped
 from hindsched.models.declared import Face, symbols
 from hindsched.models.gang import block
 from hindsched.models.gang.sets import Outlook, Task, outlook, priced_task
@@ -44,7 +43,6 @@ FORMS = {
 }
 BLOCKS = {"starts": block.starts, "windows": block.windows, base.PRINTED: block.printed}
 _, MAKESPAN, _ = OBJECTIVES
-WORST_JOB = tuple(name for name in FORMS if split_formulation(name)[1] == MAKESPAN)
 DECISIONS = {"starts": {"starts": 0, "held": 0}, base.PRINTED: {"runs": 0, "gpus": 0, "held": 0}}
 """By form the variables that are decided, and where their slot stands; see `models.futures`."""
 MOST_COLUMNS = 400_000  # variables that a program may have; no solver ends on more
@@ -103,7 +101,7 @@ class GangProgram(GangNames, base.OfflineProgram[GangSolution]):
     def load(self, solution: GangSolution) -> None:
         for task in self.view.tasks:
             block.load_block(task, self.model.job[task.job], solution)
-        if self.formulation in WORST_JOB:
+        if split_formulation(self.formulation)[1] == MAKESPAN:
             self.model.span.set_value(solution.objective())
 
     def capacity_prices(self, duals: base.Duals) -> dict[str, Floats]:
@@ -181,10 +179,8 @@ def _add_capacity(m: Model, instance: GangInstance, view: Outlook) -> None:
         rows.start, rows.end, rows.held if by_server else rows.gpus[:, None], strict=True
     ):
         free[start + 1 : end + 1] -= gpus
-    holders: dict[Any, list[Expr]] = {}
-    for b in m.job.values():
-        for cell, held in (b.held if by_server else b.uses).items():
-            holders.setdefault(cell, []).append(held)
+    blocks = ((b.held if by_server else b.uses) for b in m.job.values())
+    holders = grouped(pair for held in blocks for pair in held.items())
 
     @m.Constraint(sorted(holders), doc="(5) what is held is there")
     def eq_5(m: Model, t: int, h: int | None = None) -> Expr:

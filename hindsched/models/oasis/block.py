@@ -36,7 +36,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, grouped
 from hindsched.models.oasis.sets import JobSets, Plan
 from hindsched.solutions.oasis.solution import OasisSolution
 
@@ -92,10 +92,8 @@ def add_totals(b: Model, horizon: int) -> None:
     """``workers[t]`` and ``servers[t]``: workers and PSs on all servers, as expressions."""
     slots = range(1, horizon + 1)
     for name, counts in (("workers", b.y), ("servers", b.z)):
-        in_slot: dict[int, list[Expr]] = {t: [] for t in slots}
-        for (_, t), count in counts.items():
-            in_slot[t].append(count)
-        sums = {t: total(own) for t, own in in_slot.items()}
+        in_slot = grouped((t, count) for (_, t), count in counts.items())
+        sums = {t: total(in_slot[t]) for t in slots}
         b.add_component(name, pyo.Expression(slots, initialize=sums))
 
 

@@ -30,7 +30,7 @@ there (4) and (5), kept as printed, are nearly as tight anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -41,7 +41,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.algebra import Expr, Model, use_by_cell
+from hindsched.models.algebra import Expr, Model, grouped, use_by_cell
 from hindsched.models.oasis.block import Domains, add_ps_rules
 from hindsched.models.oasis.offline import OasisRelaxation, write_rules
 from hindsched.models.oasis.sets import Cell, Plan, Servers
@@ -53,15 +53,6 @@ FindPatterns = Callable[[Floats, Floats, Sequence[int]], Sequence[Sequence[int]]
 many units of each demand (J, R); None if they are too many."""
 Patterns = dict[int, tuple[int, ...]]  # of a group in a slot: units of each job in each pattern
 Able = Mapping[Cell, Sequence[int]]  # jobs that may run, by group and slot
-
-
-def able_jobs(rooms: Mapping[int, Iterable[Cell]]) -> dict[Cell, list[int]]:
-    """`Able` from where each job may be."""
-    able: dict[Cell, list[int]] = {}
-    for i, cells in rooms.items():
-        for cell in cells:
-            able.setdefault(cell, []).append(i)
-    return able
 
 
 def add_patterns(
@@ -157,15 +148,14 @@ def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
     m.on_workers, m.on_ps = pyo.Block(), pyo.Block()
     for i, job in plan.jobs.items():
         add_whole_ps(m.job[i], instance, i, max(job.most.values()), m.job[i].running)
-    may_run, most = (
-        [i for i, job in plan.jobs.items() if job.ends],
-        [job.chunks for job in instance.jobs],
-    )
+    may_run = [i for i, job in plan.jobs.items() if job.ends]
+    most = [job.chunks for job in instance.jobs]
     for b, name, servers, room in (
         (m.on_workers, "y", plan.workers, {i: plan.jobs[i].worker_room for i in may_run}),
         (m.on_ps, "z", plan.ps, {i: plan.jobs[i].ps_room for i in may_run}),
     ):
-        shared = {cell: jobs for cell, jobs in able_jobs(room).items() if len(jobs) > 1}
+        able = grouped((cell, i) for i, cells in room.items() for cell in cells)
+        shared = {cell: jobs for cell, jobs in able.items() if len(jobs) > 1}
         add_patterns(b, servers, shared, most, find, pyo.NonNegativeReals)
         b.packed = pyo.Constraint(
             list(b.held), doc="(ours) counts that the servers of a group can hold",
@@ -252,7 +242,9 @@ def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatte
         (m.on_ps, "servers", plan.ps, {i: plan.jobs[i].ps_room for i in m.job}),
     ):
         asked = {(i, t): n for i, own in m.job.items() for t, n in own.component(name).items()}
-        able = able_jobs({i: [c for c in own if c[1] <= ends[i]] for i, own in rooms.items()})
+        able = grouped(
+            (cell, i) for i, cells in rooms.items() for cell in cells if cell[1] <= ends[i]
+        )
         found = add_patterns(b, servers, able, most, find, pyo.NonNegativeIntegers)
         room = {
             (i, server, t): rooms[i][g, t] // int(servers.size[g])

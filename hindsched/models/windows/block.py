@@ -21,7 +21,6 @@ none: the same columns with windows of one slot. What links them is the work tha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,7 +32,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import common_step
-from hindsched.models.algebra import Expr, Model, Use, binary, whole
+from hindsched.models.algebra import Expr, Model, Use, binary, grouped, whole
 from hindsched.models.windows.sets import Column, JobSets, Pieces, host_use, num_ps, row_of
 from hindsched.solutions.window_solution import WindowRow
 
@@ -170,9 +169,7 @@ class ModesJob(JobBlock):
     def _add_work(self, pieces: Pieces, domain: Any) -> None:
         """A job in pieces: its placements by slot, its work and its end."""
         b, columns = self.block, self.job.columns
-        placed: dict[int, list[Column]] = defaultdict(list)
-        for column in columns:
-            placed[column[1]].append(column)
+        placed = grouped((column[1], column) for column in columns)
         slots = sorted(placed)
         amounts, needed = _amounts(pieces)
         b.e = pyo.Var(slots, domain=domain, doc="(ours) the job's last slot")
@@ -211,18 +208,14 @@ class ModesJob(JobBlock):
 
     def read(self) -> list[WindowRow]:
         chosen = [c for c in self.job.columns if (self.block.u[c].value or 0.0) >= 0.5]
-        return [self._row(column) for column in sorted(chosen, key=lambda column: column[1])]
-
-    def _row(self, column: Column) -> WindowRow:
-        k, t, n, g = column
-        mode, beside = (
-            self.job.modes[k],
-            np.zeros(len(self.cluster.server_capacity), dtype=np.int64),
-        )
-        span = mode.worker_type, mode.duration, t
-        for h in () if mode.one_server else self.job.servers_of[span]:
-            beside[h] = round(self.block.y[*span, h].value or 0.0)
-        return row_of(self.cluster, mode, t, n, g, beside)
+        rows = []
+        for k, t, n, g in sorted(chosen, key=lambda column: column[1]):
+            mode, servers = self.job.modes[k], len(self.cluster.server_capacity)
+            beside, span = np.zeros(servers, dtype=np.int64), (mode.worker_type, mode.duration, t)
+            for h in () if mode.one_server else self.job.servers_of[span]:
+                beside[h] = round(self.block.y[*span, h].value or 0.0)
+            rows.append(row_of(self.cluster, mode, t, n, g, beside))
+        return rows
 
     def write(self, rows: Sequence[WindowRow]) -> None:
         """As far as the columns can express them.

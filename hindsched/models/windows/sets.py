@@ -7,7 +7,6 @@ server; a column (k, t, n, g) starts mode k in slot t with g workers beside the 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,6 +19,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import NEAR, how_many_left, loosened
 from hindsched.instances.modes import Modes, WindowInstance, modes, ps_for, slot_modes
+from hindsched.models.algebra import grouped
 from hindsched.solutions.base import Assignment, Commitments
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, row_use
@@ -126,10 +126,7 @@ class JobSets:
     @cached_property
     def servers_of(self) -> Mapping[Span, list[int]]:
         """Servers with room for a window's workers; read when all columns are there."""
-        found: dict[Span, list[int]] = defaultdict(list)
-        for m, length, t, h in self.most_beside:
-            found[m, length, t].append(h)
-        return found
+        return grouped(((m, length, t), h) for m, length, t, h in self.most_beside)
 
     def last_slot(self, column: Column) -> int:
         """In which a column ends."""

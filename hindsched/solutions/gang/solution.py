@@ -50,24 +50,6 @@ def pool_rows(job: Ints, start: Ints, end: Ints, gpus: Ints) -> GangRows:
     return GangRows(job, start, end, gpus, np.zeros((job.size, 0), dtype=np.int64))
 
 
-def read_gang_rows(instance: GangInstance, assignments: Assignments) -> GangRows:
-    """Read rows in the file's form ``{from, to, gpus}`` or ``{from, to, servers: {name: n}}``."""
-    servers = [server.name for server in instance.servers or ()]
-
-    def read(_: GangInstance, where: str, row: Assignment) -> tuple[int | Ints, int, int]:
-        held = read_gpus(instance, servers, where, row)
-        return held, *file_rows.read_span(where, row, MOST_SLOTS)
-
-    table, by_server, none = [], [], np.zeros(len(servers), dtype=np.int64)
-    for name, rows in file_rows.read_rows(instance, assignments, read).items():
-        for held, first, last in rows:
-            table.append((instance.job_index(name), first - 1, last, int(np.sum(held))))
-            by_server.append(none if isinstance(held, int) else held)
-    columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
-    named = np.array(by_server, dtype=np.int64).reshape(len(table), len(servers))
-    return GangRows._make([*columns, named]).sorted()
-
-
 def read_gpus(
     instance: GangInstance, servers: list[str], where: str, row: Assignment,
     span: frozenset[str] = frozenset({"from", "to"}),
@@ -85,18 +67,6 @@ def read_gpus(
     if type(gpus) is not int or not 1 <= gpus <= MOST_SLOTS:
         raise InputError(f"{where}.gpus", gpus, "must be an integer of at least 1")
     return gpus
-
-
-def write_gang_rows(instance: GangInstance, rows: GangRows) -> dict[str, list[Assignment]]:
-    """Write rows in the file's form, by job name."""
-    servers = [server.name for server in instance.servers or ()]
-    written: dict[str, list[Assignment]] = {}
-    columns = (rows.job.tolist(), rows.start.tolist(), rows.end.tolist(), rows.gpus.tolist())
-    for job, start, end, gpus, held in zip(*columns, rows.held, strict=True):
-        own = {"servers": file_rows.write_counts(held, servers)} if held.any() else {"gpus": gpus}
-        row = {"from": start + 1, "to": end, **own}
-        written.setdefault(instance.jobs[job].name, []).append(row)
-    return written
 
 
 def use_over_time(start: Any, end: Any, gpus: Any) -> pd.Series:
@@ -176,12 +146,33 @@ class GangSolution(Solution):
     def from_assignments(
         cls, instance: Any, assignments: Assignments, formulation: str | None = None
     ) -> Self:
-        """Build from rows in the file's form."""
-        return cls(instance, read_gang_rows(instance, assignments), formulation)
+        """Build from rows ``{from, to, gpus}`` or ``{from, to, servers: {name: n}}``."""
+        servers = [server.name for server in instance.servers or ()]
+
+        def read(_: GangInstance, where: str, row: Assignment) -> tuple[int | Ints, int, int]:
+            held = read_gpus(instance, servers, where, row)
+            return held, *file_rows.read_span(where, row, MOST_SLOTS)
+
+        table, by_server, none = [], [], np.zeros(len(servers), dtype=np.int64)
+        for name, rows in file_rows.read_rows(instance, assignments, read).items():
+            for held, first, last in rows:
+                table.append((instance.job_index(name), first - 1, last, int(np.sum(held))))
+                by_server.append(none if isinstance(held, int) else held)
+        columns = np.array(table, dtype=np.int64).reshape(-1, 4).T
+        named = np.array(by_server, dtype=np.int64).reshape(len(table), len(servers))
+        return cls(instance, GangRows._make([*columns, named]), formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form for every job that runs."""
-        return write_gang_rows(self.instance, self.rows)
+        servers = [server.name for server in self.instance.servers or ()]
+        written: dict[str, list[Assignment]] = {}
+        columns = (column.tolist() for column in self.rows[:4])
+        for job, start, end, gpus, held in zip(*columns, self.rows.held, strict=True):
+            counts = file_rows.write_counts(held, servers)
+            own = {"servers": counts} if counts else {"gpus": gpus}
+            row = {"from": start + 1, "to": end, **own}
+            written.setdefault(self.instance.jobs[job].name, []).append(row)
+        return written
 
     @cached_property
     def starts(self) -> Ints:

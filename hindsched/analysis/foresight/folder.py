@@ -69,9 +69,8 @@ def _wrong(place: Path, data: dict[str, Any]) -> list[str]:
         return wrong
     if len(policy) == len(instances):
         wrong += peeking(futures, policy, data["policies"])
-        value = fsum(
-            p * own.objective() for p, own in zip(futures.probabilities, policy, strict=True)
-        )
+        likely = zip(futures.probabilities, policy, strict=True)
+        value = fsum(p * own.objective() for p, own in likely)
         if off(value, data["best_online"][attained]):
             wrong.append(f"best online: the policy's expected value is {value!r}")
     for name, stated in data["certified"].items():
@@ -82,8 +81,8 @@ def _wrong(place: Path, data: dict[str, Any]) -> list[str]:
         others = [key for key, value in about.items() if certificate[key] != value]
         wrong += [f"{path.name}: {key}: is not that of {RESULT}" for key in others]
         weights = {row["instance_sha256"]: row["weight"] for row in certificate["scenarios"]}
-        likely = zip(instances, probabilities, strict=True)
-        if name == EXPECTED and any(off(p, weights.get(own.sha256())) for own, p in likely):
+        told = zip(instances, probabilities, strict=True)
+        if name == EXPECTED and any(off(p, weights.get(own.sha256())) for own, p in told):
             wrong.append(f"{path.name}: weights: must be the probabilities")
         found = exact_check(path, *(place / f"future-{n}.json" for n in range(len(instances))))
         if found is not None and found.code:

@@ -352,8 +352,7 @@ def foresight(
         best_online=best, price=price, guarantee=mixed.interval,
         guarantee_deterministic=deterministic, optima=tuple(optima),
         losses_by_algorithm=tuple(losses), policy=policy, mixture=mixed.mixture,
-        weights=mixed.weights,
-        clairvoyant=tuple(clairvoyant), certificates=certificates,
+        weights=mixed.weights, clairvoyant=tuple(clairvoyant), certificates=certificates,
         seconds=time.monotonic() - begun, notes=_notes(futures),
     )  # fmt: skip
 

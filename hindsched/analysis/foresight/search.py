@@ -111,9 +111,8 @@ class Search:
             m.del_component(name)
         reached = None if policy is None else share_of(policy, optima, up)
         ends = (reached, bound) if up else (bound, reached)
-        return Guarantee(
-            clipped(Interval(*ends), up), (), () if policy is None else ((1.0, policy),)
-        )
+        mixture = () if policy is None else ((1.0, policy),)
+        return Guarantee(clipped(Interval(*ends), up), (), mixture)
 
     def _solve(self, seconds: float, first: Policy | None) -> tuple[float | None, Policy | None]:
         start = self.load is not None and first is not None and first.schedules is not None
@@ -287,9 +286,8 @@ class FamilySearch:
         if inf in worst:
             raise InputError("policies", self.policies, "must have a known feasible one")
         kept = [value * (1 + 1e-9) + 1e-9 for value in worst]
-        return self._searching(
-            build_extensive(self.futures, self.policies, self.formulation, worst=kept)
-        )
+        program = build_extensive(self.futures, self.policies, self.formulation, worst=kept)
+        return self._searching(program)
 
     def _searching(self, program: ExtensiveProgram) -> Search:
         def read() -> Policy:

@@ -65,7 +65,6 @@ SHORT = {PARAMETER_SERVER: "PS", RING_ALLREDUCE: "RAR"}
 ROUND_HORIZON = 64
 CONTENTION = (0.05, 0.1, 0.2, 0.35, 0.5)
 """Capacity of the cluster as a share of the summed ideal demand: less of it, longer queues."""
-QUICK_CONTENTION = (0.05, 0.35)
 FACTORS = (1, 1e2, 1e4, 1e6, 1e8)
 BY_JOBS: dict[str, base.Axis] = {"jobs": ((50, 100, 150, 200), (10, 20))}
 BY_SERVERS: dict[str, base.Axis] = {"servers": ((50, 100, 150, 200), (10, 20))}
@@ -97,7 +96,7 @@ def _sweep(
     architectures: tuple[str, ...],
     schemes: Sequence[base.Scheme] = SCHEMES,
     *,
-    contention: base.Axis = (CONTENTION, QUICK_CONTENTION),
+    contention: base.Axis = (CONTENTION, (0.05, 0.35)),
     finish: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     before: Callable[[], None] | None = None,
     quick: base.Row | None = None,

@@ -127,9 +127,8 @@ def _figure_5(scale: base.FigureScale, on_row: base.OnRow) -> pd.DataFrame:
         "chord, launches x 100": ("chord", {"deployment_gb": 100}),
     }
     rows = []
-    sizes = scale.pick(
-        {"horizon": 50, "jobs": 145}, {"horizon": 5, "jobs": 8, "life_slots": (2, 4)}
-    )
+    small = {"horizon": 5, "jobs": 8, "life_slots": (2, 4)}
+    sizes = scale.pick({"horizon": 50, "jobs": 145}, small)
     centres = scale.axis("datacenters", (3, 6, 9, 12, 15), (3, 5))
     epsilons = scale.axis("epsilon", (0.001, 0.01, 0.1, 1.0, 10.0), (0.01, 1.0))
     chosen = scale.axis("case", tuple(cases), tuple(cases))

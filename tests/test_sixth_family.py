@@ -116,7 +116,7 @@ def test_methods_certificates_and_comparisons(instance):
         assert hs.solve(instance, method, time_limit=5.0).bound >= solved.objective - 1e-9
     result = hs.solve(instance, "bound", time_limit=5.0)
     verified = verify_certificate(instance, result.certificate.to_dict())
-    assert (verified.bound, verified.layout) == (result.bound, "servers")
+    assert (verified.bound, verified.certificate.layout) == (result.bound, "servers")
     assert hs.explain(build_solution(instance, {}), result.certificate).gap == result.bound
     assert "(2) a car holds a booth" in str(hs.model(instance))
     compared = hs.ratio(instance, progress=False, time_limit=10.0)

@@ -148,7 +148,7 @@ def test_what_groups_cannot_prove_is_proven_by_patterns():
     result = hs.solve(instance, "tree", time_limit=20.0)
     assert (result.status, result.objective) == (Status.OPTIMAL, 2.0)
     verified = verify_certificate(instance, result.certificate.to_dict())
-    assert (verified.layout, verified.bound) == ("patterns", pytest.approx(2.0))
+    assert (verified.certificate.layout, verified.bound) == ("patterns", pytest.approx(2.0))
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 3, 6])

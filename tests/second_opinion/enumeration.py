@@ -15,7 +15,7 @@ from .milp import Milp, Number, Optimum
 MOST_NODES = 20_000
 
 Domain = tuple[list[int], list[int]]
-Row = tuple[dict[int, int], int | None]
+Row = tuple[dict[int, int], int]
 """Whole coefficients by variable, and the most that they may add up to."""
 
 
@@ -25,7 +25,7 @@ class TooLargeError(Exception):
 
 @dataclass
 class Enumeration:
-    """A search through all points, cut where a row says that none is left below.
+    """A search through all points of whole numbers, cut where a row says that none is left below.
 
     `rows` are those of the program, `cost` is minimised; `best` is the least that was found.
     """
@@ -36,12 +36,11 @@ class Enumeration:
     nodes: int = 0
 
     def __post_init__(self) -> None:
-        assert all(self.program.integer), "only whole numbers can be enumerated"
         for terms, low, high in self.program.rows:
             for sign, side in ((1, high), (-1, low)):
                 if side is not None:
                     self.rows.append(_whole({j: sign * a for j, a in terms.items()}, sign * side))
-        sign = 1 if self.program.sense == "min" else -1
+        self.sign = sign = 1 if self.program.sense == "min" else -1
         costs = {j: sign * c for j, c in enumerate(self.program.cost) if c}
         self.unit = math.lcm(*(Fraction(c).denominator for c in costs.values()))
         self.cost = {j: int(c * self.unit) for j, c in costs.items()}
@@ -54,8 +53,7 @@ class Enumeration:
         """The value of the best point; None if there is no point at all."""
         lower, upper = [int(x) for x in self.program.lower], [int(x) for x in self.program.upper]
         self._visit((lower, upper), range(len(self.rows)))
-        sign = 1 if self.program.sense == "min" else -1
-        return None if self.best is None else sign * Fraction(self.best, self.unit)
+        return None if self.best is None else self.sign * Fraction(self.best, self.unit)
 
     def _visit(self, domain: Domain, rows: Any) -> None:
         self.nodes += 1
@@ -104,9 +102,14 @@ class Enumeration:
         return True
 
 
-def agrees(program: Milp, optimum: Optimum) -> bool:
-    """Whether no point is better than an optimum by more than its slack."""
-    value = Enumeration(program).optimum()
+def agrees(program: Milp, optimum: Optimum) -> bool | None:
+    """Whether no point beats an optimum by more than its slack; None if it cannot be enumerated."""
+    if not all(program.integer):
+        return None
+    try:
+        value = Enumeration(program).optimum()
+    except TooLargeError:
+        return None
     if value is None or optimum.value is None:
         return value is optimum.value
     better = value - optimum.value if program.sense == "max" else optimum.value - value

@@ -77,7 +77,7 @@ class RegularisedSlot:
     ``chord`` the linear envelope of the concave price, at which the jobs are independent. Switching
     is the regulariser of (10), ``entropy``, or (8h) and c max(v - v_before, 0) as in P_f, ``relu``.
     The objective lacks the terms of (10) that do not depend on the decision; its part `static` is
-    C1 + C2 + C4. `largest` is its largest coefficient.
+    C1 + C2 + C4. `largest` is its largest coefficient, of a bill for all jobs a job's part.
     """
 
     def __init__(
@@ -155,8 +155,9 @@ class RegularisedSlot:
             rents = [worker @ slot.chord.T, slot.server @ slot.chord.T]
             rent = cp.sum(cp.multiply(rents[0], y) + cp.multiply(rents[1], s))
         else:
-            rents = [self._bill(slot, worker, big_m(slot, factor))]
-            rent = cp.sum(cp.multiply(rents[0], self.parts["bill"].item))
+            bills = self._bill(slot, worker, big_m(slot, factor))
+            rent = cp.sum(cp.multiply(bills, self.parts["bill"].item))
+            rents = [bills / len(slot.jobs)]
         self.static = sending[moves] @ q + talking[links] @ g + rent
         each = launch, sending[moves], talking[links], *rents
         self.largest = max(float(np.max(cost, initial=0.0)) for cost in each)

@@ -53,7 +53,7 @@ def solve_fractional(
         return Fractional(empty, empty, empty, 0.0, 0.0, 0.0, "empty")
     program = RegularisedSlot(slot, before, price, switching, epsilon=epsilon, factor=factor)
     objective, rows = program.problem.objective.args[0], program.problem.constraints
-    scale = SCALE * len(slot.jobs) / max(program.largest, 1e-12)  # the bill is of all jobs
+    scale = SCALE / max(program.largest, 1e-12)
     found = solve_convex(cp.Problem(cp.Minimize(scale * objective), rows), chain=CHAIN)
     if not found.has_point:
         raise SolveFailed(f"slot of {len(slot.jobs)} jobs: no step solved program (10)")

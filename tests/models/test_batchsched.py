@@ -13,12 +13,11 @@ from hindsched.models.batchsched.offline import build_max_weight
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
 from hindsched.solvers.families.batchsched.methods import METHODS
 from hindsched.solvers.families.batchsched.oracle import (
     BatchschedMerged,
-    ServerOracle,
-    as_solution,
-    list_schedule,
+    BatchschedServers,
 )
 from tests.brute_force import batchsched as brute_force
 from tests.second_opinion.settle import is_binding, optimum
@@ -44,7 +43,7 @@ def test_modes_and_literal_equal_the_brute_force():
     @given(tiny_instances())
     def check(instance):
         best = optimum(instance)
-        schedule = as_solution(instance, list_schedule(instance))
+        schedule = as_solution(instance, smith_schedule(instance))
         model, result = solved(instance, incumbent=schedule)
         assert result.objective == pytest.approx(best, abs=1e-6)
         solution = model.extract()
@@ -61,7 +60,7 @@ def test_modes_and_literal_equal_the_brute_force():
             _, loose = solved(instance, "literal", relax=True, incumbent=solution)
             assert loose.objective <= relaxed.objective + 1e-6
             literal.append(relaxed.objective - loose.objective)
-        for oracle in (ServerOracle(instance), BatchschedMerged(instance)):
+        for oracle in (BatchschedServers(instance), BatchschedMerged(instance)):
             prices = np.linspace(0, 1, oracle.rows.size)
             assert oracle.bound(prices) <= best + 1e-6
         binding.append(is_binding(instance, best))

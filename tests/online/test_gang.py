@@ -26,9 +26,9 @@ from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.families.gang.replay import POLICIES, in_order, replay
+from hindsched.solvers.families.gang.replay import POLICIES, replay, replay_by_key
 from hindsched.solvers.families.gang.search import best_plan, open_jobs, plan_in_order
-from hindsched.solvers.kernels.gang.orders import total_cost
+from hindsched.solvers.kernels.gang.sequences import total_cost
 from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import optimum
 from tests.strategies.gang import tiny_instances
@@ -328,7 +328,9 @@ def test_list_scheduling_loses_two_minus_one_over_m(machines):
     jobs = [(0, 1, 1, 1)] * (machines * (machines - 1)) + [(0, machines, 1, 1)]
     instance = instance_of(jobs, machines)
     run = simulate(instance, "fifo-skip", formulation="non-preemptive,makespan")
-    longest_first = in_order(instance, -instance.durations.astype(float), "non-preemptive,makespan")
+    longest_first = replay_by_key(
+        instance, -instance.durations.astype(float), "non-preemptive,makespan"
+    )
     assert longest_first.objective() == machines
     assert run.objective / machines == pytest.approx(2 - 1 / machines)
 

@@ -17,10 +17,10 @@ from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.result import Status
 from hindsched.solvers.door.work import Clock
-from hindsched.solvers.families.gang.prices import climb_prices, first_cut
+from hindsched.solvers.families.gang.prices import ascend_prices, first_cut
 from hindsched.solvers.families.gang.replay import incumbents, replay
-from hindsched.solvers.families.gang.search import Search
-from hindsched.solvers.kernels.gang.orders import starts_in_sequence, total_cost
+from hindsched.solvers.families.gang.search import SequenceSearch
+from hindsched.solvers.kernels.gang.sequences import starts_in_sequence, total_cost
 from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import optimum
 from tests.strategies.gang import tiny_instances
@@ -49,8 +49,8 @@ def test_schedules_are_feasible_and_never_below_the_bound(formulation, preset):
         certificate = certify(build_oracle(instance, formulation), np.zeros(0))
     else:
         end = max(int(solution.completions.max()) for solution in known)
-        climb = climb_prices(instance, formulation, end, best, Clock(0.3))
-        certificate = certify(*climb.result())
+        ascent = ascend_prices(instance, formulation, end, best, Clock(0.3))
+        certificate = certify(*ascent.result())
     again = verify_certificate(instance, certificate.to_dict())
     assert again.bound == certificate.bound
     assert certificate.bound <= best
@@ -78,7 +78,7 @@ def wide_instance(jobs, gpus):
 @pytest.mark.parametrize("gpus", [16, 150])
 def test_moves_at_no_heat_only_gain(gpus):
     instance = wide_instance(jobs=120, gpus=gpus)
-    search = Search(instance, KINDS[0], seed=3)
+    search = SequenceSearch(instance, KINDS[0], seed=3)
     search.try_starts(replay(instance, "fifo").starts)
     sequence = np.argsort(search.start, kind="stable")
     costs = [search.cost]

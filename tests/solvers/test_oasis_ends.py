@@ -17,7 +17,7 @@ from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.families.oasis.methods import Promises, find_patterns, milp
+from hindsched.solvers.families.oasis.methods import Promises, find_patterns, solve_by_ends
 from tests.second_opinion.settle import optimum
 from tests.strategies.oasis import flat, make, oasis_instances
 
@@ -34,7 +34,7 @@ def test_the_program_of_the_ends_bounds_and_the_method_attains_the_optimum(insta
     assert ends.objective is not None
     assert ends.objective >= best - 1e-6
     nobody = build_solution(instance, {})
-    result = check_result(milp(instance, "standard", EXACT, incumbent=nobody), DEFAULT_GAP)
+    result = check_result(solve_by_ends(instance, "standard", EXACT, incumbent=nobody), DEFAULT_GAP)
     assert result.status == Status.OPTIMAL
     assert result.objective == pytest.approx(best, abs=1e-5)
     assert result.bound == pytest.approx(best, abs=1e-5)
@@ -49,7 +49,7 @@ def test_the_paper_s_small_instances(name: str, best: float) -> None:
     found = solve_program(build_ends(instance, find_patterns).model, SolveOptions())
     assert found.bound == pytest.approx(best, abs=1.5e-3)
     for limit in (0.0, 0.5, 60.0):
-        result = milp(instance, "standard", SolveOptions(time_limit=limit))
+        result = solve_by_ends(instance, "standard", SolveOptions(time_limit=limit))
         assert result.solution is not None
         assert result.solution.violations() == []
         assert result.objective <= best * (1 + 1e-4)
@@ -104,7 +104,7 @@ def _with_deadlines(instance: OasisInstance, ends: dict[int, int]) -> OasisInsta
 def check_method(instance: OasisInstance, value: float, cuts: int) -> None:
     assert optimum(instance) == pytest.approx(value)
     nobody = build_solution(instance, {})
-    result = check_result(milp(instance, "standard", EXACT, incumbent=nobody), DEFAULT_GAP)
+    result = check_result(solve_by_ends(instance, "standard", EXACT, incumbent=nobody), DEFAULT_GAP)
     assert result.status == Status.OPTIMAL
     assert result.objective == pytest.approx(value)
     assert result.details["conflict_cuts"] == cuts
@@ -166,5 +166,5 @@ def test_conflicts_are_the_smallest_decided_once_and_cut_off_no_schedule() -> No
             assert not fewer or promises.decide(fewer, None).has_point
         program.forbid(conflict)
     after = solve_program(program.model, SolveOptions()).bound
-    best = milp(TORN, "standard", SolveOptions(time_limit=60)).objective
+    best = solve_by_ends(TORN, "standard", SolveOptions(time_limit=60)).objective
     assert best - 1e-6 <= after <= before + 1e-6

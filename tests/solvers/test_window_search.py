@@ -10,7 +10,7 @@ import pytest
 import hindsched as hs
 from hindsched.solvers.families.batchsched.methods import find_incumbent
 from hindsched.solvers.families.batchsched.search import search_of
-from hindsched.solvers.kernels.batchsched import window_plan
+from hindsched.solvers.kernels.batchsched import neighbourhoods
 from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import optimum
 
@@ -59,7 +59,7 @@ def test_where_no_insertion_ends_in_the_priced_slots_a_list_does(changes, monkey
     instance = hs.generate("batchsched", jobs=12, seed=3, servers=4, horizon=8, **changes)
     found = search(instance, 3)
     with monkeypatch.context() as patched:
-        patched.setattr(window_plan, "insert_all", lambda *_: (0, 0.0))
+        patched.setattr(neighbourhoods, "insert_all", lambda *_: (0, 0.0))
         found.construct()
     assert found.is_complete
     listed = found.solution()

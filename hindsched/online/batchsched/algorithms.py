@@ -48,7 +48,7 @@ from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.subproblem import UNTOLD, pays_more, solve_subproblem
-from hindsched.solvers.families.batchsched.oracle import ServerOracle
+from hindsched.solvers.families.batchsched.oracle import BatchschedServers
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
 from hindsched.solvers.oracles.base import BlockOracle
 
@@ -296,7 +296,7 @@ class BatchschedReoptimise(Reoptimise):
     def oracle_of(self, jobs: Sequence[JobRecord]) -> BlockOracle:
         """Oracle over as many slots as all known jobs need."""
         cluster: BatchschedInstance = self._environment.cluster.with_jobs(tuple(jobs))
-        return ServerOracle(cluster, self._environment.formulation, self._slots)
+        return BatchschedServers(cluster, self._environment.formulation, self._slots)
 
 
 class BatchschedDualPrice(DualPrice):
@@ -322,7 +322,7 @@ class BatchschedDualPrice(DualPrice):
     def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
         """Oracle over as many slots as are laid out now."""
         assert isinstance(cluster, BatchschedInstance)
-        return ServerOracle(cluster, formulation, self._slots)
+        return BatchschedServers(cluster, formulation, self._slots)
 
     def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> Decision:
         """Lay out enough slots for the arrivals to run one after the other behind all others."""

@@ -13,7 +13,7 @@ from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.dynamics import Gangs
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.families.batchsched.oracle import list_jobs
+from hindsched.solvers.families.batchsched.list_schedule import list_jobs
 
 
 class AntMan(Baseline):

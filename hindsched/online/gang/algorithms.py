@@ -56,7 +56,7 @@ class Reoptimise(reoptimise.Reoptimise):
         view, left = self._left(slot)
         begun = {name: rows[-1]["from"] for name, rows in self._plan.items()}
         names = [known.jobs[task.job].name for task in view.tasks]
-        own = left.own
+        own = left.open
         area = np.array([task.work * task.gpus for task in view.tasks], dtype=float)
         worth = np.where(own.slope > 0, own.slope, own.skip)
         keys = [
@@ -76,11 +76,11 @@ class Reoptimise(reoptimise.Reoptimise):
         view = outlook(known, formulation, rolling.commitments(), None)
         return view, search.open_jobs(known, formulation, view)
 
-    def _follow(self, view: Outlook, left: search.OpenJobs, plan: search.Plan) -> None:
+    def _follow(self, view: Outlook, left: search.OpenJobs, plan: search.GangPlan) -> None:
         """Begin the open jobs as a plan says."""
         instance = self._rolling.instance
         assert isinstance(instance, GangInstance)
-        ends = plan.starts + left.own.duration
+        ends = plan.starts + left.open.duration
         self._plan = {}
         for number, task in enumerate(view.tasks):
             job = instance.jobs[task.job]
@@ -113,10 +113,10 @@ class DualPrice(Reoptimise):
         known = self._rolling.instance
         instance = known.with_jobs(tuple(known.jobs[task.job] for task in view.tasks))
         assert isinstance(instance, GangInstance)
-        climb = search.expected_starts(instance, left, self.iterations)
-        self._posted = dict(zip((climb.oracle.cut[:-1] + 1).tolist(), climb.prices.tolist(),
+        ascent = search.expected_starts(instance, left, self.iterations)
+        self._posted = dict(zip((ascent.oracle.cut[:-1] + 1).tolist(), ascent.prices.tolist(),
                                 strict=True))  # fmt: skip
-        self._follow(view, left, search.plan_in_order(left, climb.expected))
+        self._follow(view, left, search.plan_in_order(left, ascent.expected))
         self._counts["climbs"] += 1
 
     def price_path(self) -> Sequence[PriceRow]:

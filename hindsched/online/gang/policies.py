@@ -18,8 +18,8 @@ from hindsched.online.protocol import Capabilities, Decision, Environment, Onlin
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.rows import write_counts
 from hindsched.solvers.families.gang import replay
-from hindsched.solvers.kernels.gang import policies
-from hindsched.solvers.kernels.gang.orders import FOREVER
+from hindsched.solvers.kernels.gang import event_queue
+from hindsched.solvers.kernels.gang.timeline import FOREVER
 
 FIRST_JOBS = 256  # for which there is room; it doubles
 
@@ -50,8 +50,8 @@ class ReplayedPolicy(OnlineAlgorithm):
         self._position: dict[str, int] = {}
         self._ended: list[int] = []
         self._threshold = replay.threshold_slots(self.threshold_gpu_seconds, cluster.slot_seconds)
-        sizes = policies.cluster_sizes(cluster)
-        self._state = policies.empty_state(sizes, FIRST_JOBS, self.policy.way)
+        sizes = event_queue.cluster_sizes(cluster)
+        self._state = event_queue.empty_state(sizes, FIRST_JOBS, self.policy.discipline)
         self._pass(1, [], [])  # the kernel compiles before a decision is timed
 
     def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
@@ -85,7 +85,7 @@ class ReplayedPolicy(OnlineAlgorithm):
     def _learn(self, arrived: list[int], arrivals: tuple[JobRecord, ...]) -> None:
         """Write down what arriving jobs ask for; durations not known are 0."""
         while len(self._names) > self._state.gpus.size:
-            self._state = policies.enlarged(self._state, self.policy.way)
+            self._state = event_queue.enlarged(self._state, self.policy.discipline)
         durations = np.zeros(len(arrivals), dtype=np.int64)
         if self.card.knows_durations:
             seconds = self._instance.slot_seconds
@@ -99,8 +99,8 @@ class ReplayedPolicy(OnlineAlgorithm):
     def _pass(self, slot: int, ended: list[int], arrived: list[int]) -> None:
         """Let the event happen; the state says what starts and ends."""
         events = (np.array(jobs, dtype=np.int64) for jobs in (ended, arrived))
-        self._wake = policies.pass_event(
-            self._state, slot - 1, self.policy.way, self._threshold, *events
+        self._wake = event_queue.process_event(
+            self._state, slot - 1, self.policy.discipline, self._threshold, *events
         )
 
 

@@ -25,7 +25,7 @@ from hindsched.solvers.families.mlbroker.placements import (
     ONLINE_NODE_LIMIT,
     Planner,
     best_responses,
-    jobs_of,
+    kernel_jobs,
 )
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
     average_prices,
@@ -91,7 +91,7 @@ class OasisStyle(Broker):
             return best_responses(view, launch, view.unit)
         workers = np.zeros(view.data.shape, dtype=np.int64)
         ps = np.zeros(len(view.jobs), dtype=np.int64)
-        jobs, used = jobs_of(view, launch), np.zeros(view.unit.shape)
+        jobs, used = kernel_jobs(view, launch), np.zeros(view.unit.shape)
         for j in range(len(view.jobs)):
             block = priced_job(jobs, j, *average_prices(jobs, j, used))
             _, _, workers[j], ps[j] = best_placement(block, ONLINE_NODE_LIMIT)

@@ -37,8 +37,8 @@ from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import now
-from hindsched.solvers.families.oasis.methods import milp, rest_of, rows_from, solve_rest
-from hindsched.solvers.families.oasis.resources import OasisOracle
+from hindsched.solvers.families.oasis.methods import rest_of, rows_from, solve_by_ends, solve_rest
+from hindsched.solvers.families.oasis.oracle import OasisOracle
 from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
 from hindsched.solvers.oracles.rows import Rows
 from hindsched.solvers.search import NeighbourhoodSearch
@@ -212,7 +212,7 @@ class OasisReoptimise(Reoptimise):
             if self.time_limit is None:
                 found = solve_rest(rest, start, options, WORK_A_NODE * self.nodes)
             else:
-                found = milp(rest, start.formulation, options, incumbent=start)
+                found = solve_by_ends(rest, start.formulation, options, incumbent=start)
             best, bound = found.solution or start, found.bound
         self._plan, objective = best.assignments(), best.objective()
         self._count(slot, objective, bound, not within_gap(objective, bound, self.gap))

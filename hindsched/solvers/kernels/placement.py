@@ -33,7 +33,7 @@ class Kinds(NamedTuple):
 
 
 @njit(cache=True)
-def num_ps(elsewhere: int, ratio: float) -> int:
+def covering_ps(elsewhere: int, ratio: float) -> int:
     """PSs whose bandwidth covers the workers elsewhere; at least one."""
     return max(1, int(np.ceil(elsewhere * ratio - NEAR)))
 

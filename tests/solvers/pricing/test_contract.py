@@ -24,7 +24,7 @@ from hindsched.models.base import subproblem
 from hindsched.online.registry import algorithms
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.subproblem import response_of, solve_subproblem
-from hindsched.solvers.families.batchsched.oracle import ServerOracle
+from hindsched.solvers.families.batchsched.oracle import BatchschedServers
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
 from tests.second_opinion.milp import NotPolishedError
@@ -87,7 +87,7 @@ def test_a_response_costs_what_it_says(family: str) -> None:
 SERVERS: dict[str, tuple[Any, Any]] = {
     "oasis": (oasis_instances(), lambda tiny: build_oracle(tiny, rows="servers")),
     "astraea": (astraea_instances(types=2), lambda tiny: build_oracle(tiny, rows="servers")),
-    "batchsched": (batchsched_instances(num_jobs=1), lambda tiny: ServerOracle(tiny, None, 9)),
+    "batchsched": (batchsched_instances(num_jobs=1), lambda tiny: BatchschedServers(tiny, None, 9)),
     "edgecloud": (
         edgecloud_instances(max_jobs=2, clouds=(None, 0)),
         lambda tiny: build_oracle(tiny, "no-migration", rows="servers"),

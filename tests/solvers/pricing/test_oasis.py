@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.io import read
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.families.oasis.resources import OasisOracle
+from hindsched.solvers.families.oasis.oracle import OasisOracle
 from tests.strategies.oasis import oasis_instances
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.decimals import exactly
-from hindsched.solvers.families.oasis.oracle import _pack
+from hindsched.solvers.families.oasis.patterns import _pack
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 
 

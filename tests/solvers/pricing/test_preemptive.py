@@ -15,7 +15,7 @@ import hindsched as hs
 from hindsched.instances.generators.registry import generate
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
-from hindsched.solvers.kernels.windows.merged_server import cheapest_slots
+from hindsched.solvers.kernels.windows.merged_server import cheapest_merged_slots
 from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import placements
 from tests.strategies.astraea import astraea_instances
@@ -54,7 +54,7 @@ def test_best_responses_are_those_of_linear_programs(seed: int) -> None:
     values = np.cumsum(draws.integers(0, 4, slots)).astype(float)
     prices = draws.integers(0, 4, (slots, resources)).astype(float)
     used = np.zeros_like(prices)
-    cost, end = cheapest_slots(first, work, *ways, values, prices, math.inf, used)
+    cost, end = cheapest_merged_slots(first, work, *ways, values, prices, math.inf, used)
     expected = cheapest_by_programs(first, work, (rate, demand), values, prices)
     assert cost == pytest.approx(expected)
     if end >= 0:

@@ -80,7 +80,7 @@ class AstraeaPieces(windows.PiecesOracle, AstraeaMerged):
         self.prepare_pieces()
 
 
-class ServerOracle(AstraeaOracle, windows.WindowServerOracle):
+class AstraeaServers(AstraeaOracle, windows.WindowServerOracle):
     """Best responses on real servers, exact; ties by completion, workers, the order of modes."""
 
     solution = AstraeaSolution
@@ -92,5 +92,5 @@ class ServerOracle(AstraeaOracle, windows.WindowServerOracle):
 
 def build(instance: AstraeaInstance, formulation: str, rows: str) -> AstraeaOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    oracles = {"servers": ServerOracle, PREEMPTIVE: AstraeaPieces}
+    oracles = {"servers": AstraeaServers, PREEMPTIVE: AstraeaPieces}
     return oracles.get(rows, AstraeaMerged)(instance, formulation)

@@ -3,15 +3,12 @@
 The layouts are those of `windows/oracle.py`. Slots beyond the last priced one, T, cost nothing.
 What begins in a priced slot may end there; of what begins there the shortest mode in T + 1 is the
 cheapest, at ``w (T + 1 + L)``: it is every job's outside option.
-
-The list schedule, one job after the other at its earliest completion on what is left, is the
-incumbent of the exact methods, the time limit of the programs and the start of every search.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -23,65 +20,14 @@ from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.decimals import common_step, exactly
-from hindsched.instances.modes import PREEMPTIVE, Modes, in_pieces, modes
+from hindsched.instances.modes import PREEMPTIVE, Modes, in_pieces
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solutions.window_solution import WindowRow
+from hindsched.solvers.families.batchsched.list_schedule import smith_schedule
 from hindsched.solvers.families.windows import oracle as windows
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
 from hindsched.solvers.oracles.base import BlockOracle, Response
 
 ORACLE_ROWS, first_rows, tree_rows = windows.ROWS, windows.first_rows, windows.tree_rows
-KEPT = "_list_schedule"
-"""Where an instance keeps its list schedule."""
-
-
-def list_jobs(
-    cluster: BatchschedInstance, jobs: Sequence[JobRecord], tables: Mapping[str, Modes],
-    booked: Sequence[WindowRow] = (), first: int = 1,
-) -> dict[str, WindowRow]:  # fmt: skip
-    """Jobs in this order, each from slot `first` on at its earliest completion on what is left.
-
-    `booked` rows stand already. Slots are added until all jobs fit.
-    """
-    slots = max([first, *(job.arrival for job in jobs), *(row.last for row in booked)])
-    slots += 2 * max((int(tables[job.name].duration.min()) for job in jobs), default=1) + 8
-    found: dict[str, WindowRow] = {}
-    while len(found) < len(jobs):
-        search = ScheduleSearch(cluster, slots)
-        for row in (*booked, *found.values()):
-            search.book(row)
-        for job in jobs[len(found) :]:
-            earliest = max(first, job.arrival)
-            placed = search.cheapest(tables[job.name], rate=1.0, earliest=earliest)
-            if placed is None:
-                break
-            search.book(placed)
-            found[job.name] = placed
-        slots *= 2
-    return found
-
-
-def list_schedule(instance: BatchschedInstance) -> Mapping[str, WindowRow]:
-    """List schedule by Smith's rule on durations (weight over shortest), kept with the instance."""
-    kept = vars(instance)
-    if KEPT not in kept:
-        tables = {job.name: modes(instance, job) for job in instance.jobs}
-        order = sorted(
-            instance.jobs, key=lambda job: -float(job.weight) / int(tables[job.name].duration.min())
-        )
-        kept[KEPT] = list_jobs(instance, order, tables)
-        for row in kept[KEPT].values():  # whoever asks has the same ones
-            row.workers.flags.writeable = row.ps.flags.writeable = False
-    listed: Mapping[str, WindowRow] = kept[KEPT]
-    return listed
-
-
-def as_solution(
-    instance: BatchschedInstance, schedules: Mapping[str, WindowRow], formulation: str | None = None
-) -> BatchschedSolution:
-    """Schedules as a solution."""
-    rows = {name: (row,) for name, row in schedules.items()}
-    return BatchschedSolution(instance, rows, formulation)
 
 
 class BatchschedOracle(windows.WindowOracle):
@@ -136,7 +82,7 @@ class BatchschedMerged(BatchschedOracle, windows.MergedOracle):
 
     @cached_property
     def _server_slots(self) -> int:
-        return ServerOracle(self.instance, self.formulation).slots
+        return BatchschedServers(self.instance, self.formulation).slots
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Repeat the merged server's price on every server."""
@@ -156,7 +102,7 @@ class BatchschedPieces(windows.PiecesOracle, BatchschedMerged):
         self.prepare_pieces()
 
 
-class ServerOracle(BatchschedOracle, windows.WindowServerOracle):
+class BatchschedServers(BatchschedOracle, windows.WindowServerOracle):
     """Best responses on real servers: the paper's subproblem (12), exact.
 
     Without `slots`, enough are priced for a list schedule and one more job after it. Ties: earlier
@@ -169,7 +115,7 @@ class ServerOracle(BatchschedOracle, windows.WindowServerOracle):
         self, instance: BatchschedInstance, formulation: str | None = None, slots: int | None = None
     ) -> None:
         super().__init__(instance, formulation)
-        listed = [] if slots else list_schedule(instance).values()
+        listed = [] if slots else smith_schedule(instance).values()
         longest = max((row.slots for row in listed), default=1)
         slots = slots or max((row.last for row in listed), default=1) + longest
         once = ScheduleSearch(instance, 1)
@@ -206,5 +152,5 @@ class ServerOracle(BatchschedOracle, windows.WindowServerOracle):
 
 def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    oracles = {"servers": ServerOracle, PREEMPTIVE: BatchschedPieces}
+    oracles = {"servers": BatchschedServers, PREEMPTIVE: BatchschedPieces}
     return oracles.get(rows, BatchschedMerged)(instance, formulation)

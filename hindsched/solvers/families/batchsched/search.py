@@ -21,8 +21,8 @@ from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.work import spend
-from hindsched.solvers.families.batchsched.oracle import as_solution, list_schedule
-from hindsched.solvers.kernels.batchsched import window_plan
+from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
+from hindsched.solvers.kernels.batchsched import neighbourhoods
 from hindsched.solvers.oracles.base import BlockOracle
 
 NEARLY = 8.0
@@ -56,18 +56,18 @@ class WindowSearch:
         self.objective: float | None = None
         self._best: dict[str, WindowRow] = {}
         self._cycle, self._cycle_begin = FIRST_CYCLE, 0
-        self._every = jobs_of(self.instance)
+        self._every = job_table(self.instance)
         alone = self._every.weight * (self._every.arrival + self._every.shortest + 1)
         self._least_possible = float(alone.sum())
         capacity = self.instance.whole_units[0].astype(float)
         servers, types = len(capacity), len(self._every.worker)
-        self._empty = window_plan.Cluster(
+        self._empty = neighbourhoods.FreeCapacity(
             np.repeat(capacity[:, :, None], self.slots, axis=2),
             np.zeros((types, self.slots, servers), dtype=np.int16),
             np.zeros((types, self.slots), dtype=np.int32),
         )
         for h in range(servers):
-            window_plan.renew_room(h, 0, self.slots, self._empty, self._every.share)
+            neighbourhoods.renew_room(h, 0, self.slots, self._empty, self._every.share)
         self._plan = self._no_plan()
         self._cluster = self._nothing_taken()
         self._cost = np.full(2, np.inf)  # of the plan and of the best since the last return
@@ -96,12 +96,12 @@ class WindowSearch:
         first, use = every.first, instance.whole_units[1] @ worth
         volume = every.modes[:, 1] * every.modes[:, 2] * use[every.modes[:, 5]]
         least = np.minimum.reduceat(volume, first[:, 0]) if len(first) else np.zeros(0)
-        self._prices = window_plan.Prices(
+        self._prices = neighbourhoods.SearchPrices(
             np.ascontiguousarray((before @ instance.worker_demand.T).T),
             np.ascontiguousarray((before @ instance.ps_demand.T).T),
             worth, every.weight / np.maximum(least, 1e-12),
         )  # fmt: skip
-        chosen = window_plan.excess_costs(every, self._prices, self.slots) <= NEARLY
+        chosen = neighbourhoods.excess_costs(every, self._prices, self.slots) <= NEARLY
         skip = np.concatenate([[0], np.cumsum(chosen)])
         self._jobs = every._replace(first=skip[every.first], modes=every.modes[chosen])
 
@@ -115,7 +115,7 @@ class WindowSearch:
             spend()
             for jobs in (self._jobs, self._every):
                 plan = self._no_plan()
-                done, cost = window_plan.insert_all(
+                done, cost = neighbourhoods.insert_all(
                     order, multiple, np.inf, self._prices, plan, self._nothing_taken(), jobs,
                     self._word(),
                 )  # fmt: skip
@@ -125,7 +125,7 @@ class WindowSearch:
             if self.is_complete and stop():
                 break
         if not self.is_complete:  # the priced slots end where a list of all jobs has room
-            listed = list_schedule(self.instance)
+            listed = smith_schedule(self.instance)
             self.adopt(as_solution(self.instance, listed, self.oracle.formulation))
         self._return_to_best()
 
@@ -145,7 +145,7 @@ class WindowSearch:
             done = (self.iterations - self._cycle_begin) / self._cycle
             heat = HOT * (COLD / HOT) ** min(1.0, done) * above
             while left:
-                tried = window_plan.improve(
+                tried = neighbourhoods.improve(
                     left, heat, self._cost, self._plan, self._cluster, self._prices, self._jobs,
                     self._word(),
                 )  # fmt: skip
@@ -182,17 +182,17 @@ class WindowSearch:
         """State of the kernel's own draws."""
         return self.random.integers(1, 2**63, 1, dtype=np.uint64)
 
-    def _no_plan(self) -> window_plan.Plan:
+    def _no_plan(self) -> neighbourhoods.WindowPlan:
         """A plan of no jobs."""
         number, servers = len(self._every.weight), len(self.instance.server_capacity)
         what = np.tile(np.array([0, 0, 0, -1, 0, 0]), (number, 1))  # on no host
-        return window_plan.Plan(what, np.zeros((number, servers), dtype=np.int32))
+        return neighbourhoods.WindowPlan(what, np.zeros((number, servers), dtype=np.int32))
 
-    def _nothing_taken(self) -> window_plan.Cluster:
+    def _nothing_taken(self) -> neighbourhoods.FreeCapacity:
         free, room, total = self._empty
-        return window_plan.Cluster(free.copy(), room.copy(), total.copy())
+        return neighbourhoods.FreeCapacity(free.copy(), room.copy(), total.copy())
 
-    def _keep(self, plan: window_plan.Plan, cost: float) -> None:
+    def _keep(self, plan: neighbourhoods.WindowPlan, cost: float) -> None:
         """Take a plan as the best if it is."""
         if self.objective is not None and cost >= self.objective:
             return
@@ -224,7 +224,7 @@ class WindowSearch:
         self._plan, self._cluster, self._has_plan = plan, self._nothing_taken(), True
         self._cost[:] = self.objective
         for j in range(len(plan.what)):
-            window_plan.use(window_plan.TAKE, j, plan, self._cluster, self._every)
+            neighbourhoods.book_job(neighbourhoods.TAKE, j, plan, self._cluster, self._every)
 
 
 def search_of(oracle: BlockOracle, prices: Floats, **more: Any) -> WindowSearch | None:
@@ -235,7 +235,7 @@ def search_of(oracle: BlockOracle, prices: Floats, **more: Any) -> WindowSearch 
     return WindowSearch(oracle, prices, **more)
 
 
-def jobs_of(instance: BatchschedInstance) -> window_plan.Jobs:
+def job_table(instance: BatchschedInstance) -> neighbourhoods.WindowJobs:
     """All jobs and modes as the kernel takes them."""
     _, worker, ps = instance.whole_units
     size = instance.ps_demand @ (1.0 / np.maximum(instance.server_capacity.sum(axis=0), 1e-300))
@@ -259,7 +259,7 @@ def jobs_of(instance: BatchschedInstance) -> window_plan.Jobs:
     starts = np.array(first, dtype=np.int64).reshape(-1, len(types))
     shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
     share = np.divide(1.0, worker, out=np.full(worker.shape, np.inf), where=worker > 0)
-    return window_plan.Jobs(
+    return neighbourhoods.WindowJobs(
         np.array([job.arrival - 1 for job in instance.jobs], dtype=np.int64),
         np.array([job.weight for job in instance.jobs], dtype=float),
         starts, modes_of_all,

@@ -27,8 +27,8 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
-from hindsched.solvers.families.edgecloud.block import last_priced_slot
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.families.edgecloud.priced_rows import last_priced_slot
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, better
 from hindsched.solvers.oracles.base import Response, build_oracle
@@ -91,7 +91,7 @@ def lp_4_plus(
     return certify(oracle, prices, "lp-dual"), details
 
 
-def relaxation(
+def relaxation_edgecloud(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """LP (4)+ with its duals as a certificate; no solution."""
@@ -104,7 +104,7 @@ def relaxation(
     )  # fmt: skip
 
 
-def bound(
+def bound_edgecloud(
     instance: Instance, formulation: str, options: SolveOptions,
     on_progress: Progress | None = None, target: float | None = None,
 ) -> Result:  # fmt: skip
@@ -174,7 +174,7 @@ def _inserted(oracle: EdgecloudOracle, order: Ints) -> Solution | None:
     return solution if solution is not None and solution.is_feasible() else None
 
 
-def search(
+def search_edgecloud(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """Neighbourhood search from the best simple schedule; no bound."""
@@ -198,7 +198,7 @@ def search(
         return run.result("neighbourhood search")
 
 
-def auto(
+def auto_edgecloud(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """Certified bound and searched schedules for any size; small ones by the offline program."""
@@ -208,10 +208,12 @@ def auto(
         columns = program_columns(instance, formulation, read_past(instance, None))
         small = columns <= PROGRAM_COLUMNS
         first = SHARE_OF_FIRST_SEARCH if small else SHARE_OF_SEARCH
-        run.take(search(instance, formulation, options.with_time(first * run.clock.seconds)))
+        run.take(
+            search_edgecloud(instance, formulation, options.with_time(first * run.clock.seconds))
+        )
         left = run.clock.seconds_left
         within = options.with_time(SHARE_OF_BOUND * min(left, DEFAULT_SECONDS) if small else left)
-        proven = bound(instance, formulation, within, on_progress, run.objective)
+        proven = bound_edgecloud(instance, formulation, within, on_progress, run.objective)
         run.take(replace(proven, details={**proven.details, "program_columns": columns}))
         if small and not run.is_closed and not stop.is_set():
             run.solve_program()
@@ -229,7 +231,7 @@ def program_columns(instance: EdgecloudInstance, formulation: str, past: Past) -
     )  # fmt: skip
 
 
-def tree(
+def tree_edgecloud(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None = None
 ) -> Result:
     """Prove an optimum without migration by branch and bound on prices."""
@@ -242,18 +244,22 @@ def tree(
         )
         run.offer(best_incumbent(instance, formulation))
         if run.objective is None:  # few PSs: a list that forgets them finds no room
-            found = milp(instance, formulation, within, on_progress)
+            found = milp_edgecloud(instance, formulation, within, on_progress)
             if found.status is Status.INFEASIBLE:
                 return replace(found, method="tree")
             run.offer(found.solution)
-        run.take(bound(instance, formulation, within, on_progress, run.objective))
+        run.take(bound_edgecloud(instance, formulation, within, on_progress, run.objective))
         return trees.grow(run)
 
 
-milp = generic_methods(best_incumbent)["milp"]
+milp_edgecloud = generic_methods(best_incumbent)["milp"]
 METHODS: dict[str, Method] = {
-    "auto": trees.certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation,
-    "bound": bound, "search": search,
-}  # fmt: skip
+    "auto": trees.certifying(auto_edgecloud),
+    "tree": tree_edgecloud,
+    "milp": milp_edgecloud,
+    "relaxation": relaxation_edgecloud,
+    "bound": bound_edgecloud,
+    "search": search_edgecloud,
+}
 RIVALS_BOUND = ("bound", "literal")
 """Method and formulation of the bound for baselines that may do what the problem forbids."""

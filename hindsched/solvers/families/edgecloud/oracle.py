@@ -35,8 +35,20 @@ from hindsched.solutions.edgecloud.runs import (
     place_parameter_servers,
 )
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solvers.families.edgecloud import block as blocks
-from hindsched.solvers.families.edgecloud.block import CLOUD, JobView, Part, PricedRows, Use
+from hindsched.solvers.families.edgecloud.best_schedule import (
+    CHUNKS,
+    CLOUD,
+    CLOUD_CHUNKS,
+    Part,
+    PricedJob,
+)
+from hindsched.solvers.families.edgecloud.priced_rows import (
+    AXIS_NAMES,
+    PS_SETS,
+    SET_NAMES,
+    PricedRows,
+    RowUse,
+)
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits
 
@@ -68,8 +80,8 @@ class EdgecloudOracle(BlockOracle):
         self.last = self.priced.last
         self.rows = self.priced.rows
         if layout in tree_rows(instance, formulation):
-            places = (blocks.AXIS_NAMES[layout], self.priced.labels)
-            self.features = {COMPLETION: (), blocks.CLOUD_CHUNKS: (), blocks.CHUNKS: (places,)}
+            places = (AXIS_NAMES[layout], self.priced.labels)
+            self.features = {COMPLETION: (), CLOUD_CHUNKS: (), CHUNKS: (places,)}
             self.step = Fraction(1)
 
     def best_response(
@@ -78,24 +90,24 @@ class EdgecloudOracle(BlockOracle):
         """Best schedule of one job; a residual is known in the layout ``servers`` only."""
         if residual is not None and self.layout != "servers":
             raise TypeError(f"layout {self.layout} does not place schedules on servers")
-        return JobView(self.priced, self.formulation, block, prices, residual).best()
+        return PricedJob(self.priced, self.formulation, block, prices, residual).best()
 
     def paid(self, prices: Floats) -> Floats:
         """Prices without those of PSs, for which no block pays."""
         found = prices.copy()
-        for name in self.rows.slices.keys() & set(blocks.PS_SETS):
+        for name in self.rows.slices.keys() & set(PS_SETS):
             found[self.rows.slices[name]] = 0.0
         return found
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best schedule of one job within limits; see the base class."""
-        return JobView(self.priced, self.formulation, block, prices, limits=limits).best()
+        return PricedJob(self.priced, self.formulation, block, prices, limits=limits).best()
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Completion, and chunks by place and in the cloud."""
         found = defaultdict(int, {COMPLETES: response.plan.completion})
         for row, _, number in response.plan.parts:
-            place = Feature(blocks.CLOUD_CHUNKS) if row == CLOUD else Feature(blocks.CHUNKS, (row,))
+            place = Feature(CLOUD_CHUNKS) if row == CLOUD else Feature(CHUNKS, (row,))
             found[place] += number
         return found
 
@@ -165,11 +177,11 @@ class EdgecloudOracle(BlockOracle):
         assert isinstance(solution, EdgecloudSolution)
         instance, priced = self.instance, self.priced
         home = {w: row for row, members in enumerate(priced.members) for w in members}
-        uses = [Use(priced) for _ in instance.jobs]
+        uses = [RowUse(priced) for _ in instance.jobs]
         for j, _, place, first, last in solution.runs.rows():
             slots = range(first, last + 1)
             if place in home:
-                uses[j].add(blocks.SET_NAMES[self.layout], home[place], slots, 1.0)
+                uses[j].add(SET_NAMES[self.layout], home[place], slots, 1.0)
             else:
                 uses[j].add("cloud_capacity", instance.jobs[j].worker_type, slots, 1.0)
         for (j, s), count in solution.stored_chunks().items():
@@ -177,7 +189,7 @@ class EdgecloudOracle(BlockOracle):
             stay = range(job.arrival, (solution.completion(job.name) or 0) + 1)
             uses[j].add("storage", s, stay, count * (job.chunk_gb or 0.0))
         for j, _, server, first, last in solution.holds.rows():
-            for name in blocks.PS_SETS[: 1 + (server == len(instance.servers))]:
+            for name in PS_SETS[: 1 + (server == len(instance.servers))]:
                 uses[j].add(name, instance.jobs[j].ps_type, range(first, last + 1), 1.0)
         found: list[Response | None] = []
         for j, use in enumerate(uses):
@@ -194,7 +206,7 @@ class EdgecloudOracle(BlockOracle):
         mine, width = self.rows.unpack(prices), min(self.last, target.last)
         owner = {w: row for row, members in enumerate(self.priced.members) for w in members}
         rows = [owner[w] for w in range(len(owner))]
-        mine["worker_capacity"] = mine[blocks.SET_NAMES[self.layout]][rows]
+        mine["worker_capacity"] = mine[SET_NAMES[self.layout]][rows]
         arrays = {}
         for name in target.rows.slices.keys() & {"worker_capacity", "cloud_capacity", "storage"}:
             if name in mine:

@@ -1,6 +1,6 @@
 """Methods of ``solve`` for gang.
 
-``auto`` replays policies, finds prices (`climb_prices`) whose expected starts suggest orders, and
+``auto`` replays policies, finds prices (`ascend_prices`) whose expected starts suggest orders, and
 searches for the rest of the time: a certified interval for any size. Small instances spend most of
 the time on the program instead, which ``milp`` and ``relaxation`` solve. ``tree`` is branch and
 bound on prices for jobs in one piece (`tree.method`), ``bound`` prices only.
@@ -21,9 +21,9 @@ from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, Result, Status
 from hindsched.solvers.door.work import Clock, catch_interrupt, spend
-from hindsched.solvers.families.gang.prices import certify_without_prices, climb_prices
-from hindsched.solvers.families.gang.replay import in_order, incumbents
-from hindsched.solvers.families.gang.search import Search, can_move
+from hindsched.solvers.families.gang.prices import ascend_prices, certify_without_prices
+from hindsched.solvers.families.gang.replay import incumbents, replay_by_key
+from hindsched.solvers.families.gang.search import SequenceSearch, can_move
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, Run
 from hindsched.solvers.tree.method import certifying
@@ -62,14 +62,14 @@ class GangRun(Run):
         assert isinstance(self.known.solution, GangSolution)
         return self.known.solution
 
-    def find_prices(self, clock: Clock, search: Search | None = None) -> None:
+    def find_prices(self, clock: Clock, search: SequenceSearch | None = None) -> None:
         """Find prices; their expected starts go to the search."""
         if split_formulation(self.formulation)[1] == "makespan":
             return
         suggest = None if search is None else search.try_expected
         end, cost = int(self.best.completions.max()), self.best.objective()
-        climb = climb_prices(self.instance, self.formulation, end, cost, clock, suggest)
-        self.prove(certify(*climb.result()))
+        ascent = ascend_prices(self.instance, self.formulation, end, cost, clock, suggest)
+        self.prove(certify(*ascent.result()))
         self.tell("prices")
 
     def search(self) -> None:
@@ -81,7 +81,7 @@ class GangRun(Run):
             self.find_prices(for_prices)
             self._perturb()
             return
-        search = Search(self.instance, self.formulation, self.options.seed)
+        search = SequenceSearch(self.instance, self.formulation, self.options.seed)
         search.try_starts(self.best.starts)
         self.find_prices(for_prices, search)
 
@@ -104,11 +104,11 @@ class GangRun(Run):
             place = np.argsort(np.argsort(self.best.starts, kind="stable")).astype(float)
             moved = generator.random(jobs) < max(SWAPS, 2 / jobs)
             place[moved] += generator.normal(scale=max(2.0, 0.05 * jobs), size=int(moved.sum()))
-            self.offer(in_order(self.instance, place, self.formulation))
+            self.offer(replay_by_key(self.instance, place, self.formulation))
             spend()
 
 
-def auto(
+def auto_gang(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Close the gap from both sides: replayed policies, prices, search; the program if small."""
@@ -126,7 +126,7 @@ def auto(
         return run.known
 
 
-def bound(
+def bound_gang(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Certified bound by prices; no solution."""
@@ -145,6 +145,9 @@ def _best_replayed(instance: Instance, formulation: str) -> GangSolution:
 
 GENERIC = generic_methods(_best_replayed)
 METHODS: dict[str, Method] = {
-    "auto": certifying(auto), "tree": GENERIC["tree"], "bound": bound, "milp": GENERIC["milp"],
+    "auto": certifying(auto_gang),
+    "tree": GENERIC["tree"],
+    "bound": bound_gang,
+    "milp": GENERIC["milp"],
     "relaxation": GENERIC["relaxation"],
-}  # fmt: skip
+}

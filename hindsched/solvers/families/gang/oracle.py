@@ -1,8 +1,8 @@
 """Pricing oracle of gang: best responses of jobs to a price per GPU-second over time.
 
 The bound is ``sum_j best_j - GPUs x integral of the prices``; what a job's best response is depends
-on the formulation's kind (`responses`). The time after the last interval is free and without end,
-so no horizon is cut. Servers' bounds are those of one pool: a relaxation.
+on the formulation's kind (`best_responses`). The time after the last interval is free and without
+end, so no horizon is cut. Servers' bounds are those of one pool: a relaxation.
 
 Linking rows are GPUs in use over intervals of slots, which the prices bring along: a price per
 GPU-second holds for every slot of an interval, so its row says that the GPU-seconds used in it are
@@ -40,8 +40,9 @@ from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solutions.rows import read_span
-from hindsched.solvers.kernels.gang.orders import FOREVER, Jobs
-from hindsched.solvers.kernels.gang.responses import pausing_responses, rigid_responses
+from hindsched.solvers.kernels.gang.best_responses import pausing_responses, rigid_responses
+from hindsched.solvers.kernels.gang.sequences import GangJobs
+from hindsched.solvers.kernels.gang.timeline import FOREVER
 from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet, priced_rows
@@ -167,7 +168,7 @@ class GangOracle(BlockOracle):
         return GangOracle(self.instance, self.formulation, cut)
 
     @cached_property
-    def blocks(self) -> Jobs:
+    def blocks(self) -> GangJobs:
         """The jobs' blocks in slots, costs in the objective's unit."""
         return job_blocks(self.instance, self.formulation)
 
@@ -177,7 +178,7 @@ class GangOracle(BlockOracle):
         gpus = self.instance.job_gpus
         return (gpus if self.kind == "preemptive" else np.ones_like(gpus)).astype(float)
 
-    def all_responses(self, prices: Floats, blocks: Jobs, factor: Floats) -> Any:
+    def all_responses(self, prices: Floats, blocks: GangJobs, factor: Floats) -> Any:
         """Starts or completions, values, and GPU-seconds by interval, of all blocks given."""
         seconds = float(self.instance.slot_seconds)
         per_slot = np.asarray(prices, dtype=float) * seconds
@@ -200,7 +201,7 @@ class GangOracle(BlockOracle):
         """Best schedule of one job; `plan` is its start (pausing kinds: its completion)."""
         if residual is not None:
             raise TypeError("an interval's residual capacity says nothing of its slots")
-        one = Jobs._make(column[block : block + 1] for column in self.blocks)
+        one = GangJobs._make(column[block : block + 1] for column in self.blocks)
         time, value, use = self.all_responses(prices, one, self.factor[block : block + 1])
         rows = np.flatnonzero(use)
         own = float(value[0] - prices[rows] @ use[rows])
@@ -210,7 +211,7 @@ class GangOracle(BlockOracle):
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best start of a job in one piece that completes within limits."""
         low, high = window_of(limits, COMPLETES)
-        one = Jobs._make(column[block : block + 1].copy() for column in self.blocks)
+        one = GangJobs._make(column[block : block + 1].copy() for column in self.blocks)
         one.skip[0] = np.inf
         waits = max(0, low - int(one.submit[0] + one.duration[0]))
         one.submit[0] += waits
@@ -296,7 +297,7 @@ class GangOracle(BlockOracle):
         return [{"from": start + 1, "to": end, "gpus": job.gpus}]
 
 
-def job_blocks(instance: GangInstance, formulation: str) -> Jobs:
+def job_blocks(instance: GangInstance, formulation: str) -> GangJobs:
     """The jobs' blocks: work, width and cost over time by the formulation."""
     kind, goal = split_formulation(formulation)
     jobs = len(instance.jobs)
@@ -312,7 +313,7 @@ def job_blocks(instance: GangInstance, formulation: str) -> Jobs:
         latest = np.where(due, instance.deadlines, latest)
         skip = np.where(due, instance.weights, 0.0)
         slope = np.zeros(jobs)
-    return Jobs(instance.submits, instance.durations, gpus, most, slope, latest, skip)
+    return GangJobs(instance.submits, instance.durations, gpus, most, slope, latest, skip)
 
 
 def objective_step(instance: GangInstance, goal: str) -> Fraction | None:

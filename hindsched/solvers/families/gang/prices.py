@@ -23,7 +23,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.gang.oracle import GangOracle
-from hindsched.solvers.kernels.gang.responses import fluid_prices, soft_responses
+from hindsched.solvers.kernels.gang.best_responses import fluid_prices, soft_responses
 
 COARSE = 1000
 """Intervals at first."""
@@ -41,8 +41,8 @@ DIGITS = 6
 
 
 @dataclass
-class Climb:
-    """State of the climb."""
+class DualAscent:
+    """Climbs the bound, and keeps the best prices."""
 
     oracle: GangOracle  # the oracle on the present intervals
     prices: Floats  # present prices per GPU-second, (intervals,)
@@ -62,13 +62,13 @@ class Climb:
             return max(float(blocks.skip.mean()), 1e-12)
         return float((blocks.slope * blocks.duration).mean())
 
-    def note(self, bound: float, cut: Ints, prices: Floats) -> None:
+    def record(self, bound: float, cut: Ints, prices: Floats) -> None:
         """Remember prices whose bound is the best so far."""
         if bound > self.best:
             self.best, self.best_cut, self.best_prices = bound, cut, prices.copy()
 
     def smooth(self, share: float, iterations: int = ITERATIONS) -> None:
-        """Climb the bound smoothed by `share` of the scale."""
+        """DualAscent the bound smoothed by `share` of the scale."""
         oracle, scale = self.oracle, self.scale
         seconds = float(oracle.instance.slot_seconds)
         length = np.sqrt(np.diff(oracle.cut) * seconds)
@@ -83,7 +83,7 @@ class Climb:
             )
             spend()
             paid = float(prices @ capacity)
-            self.note(hard - paid, oracle.cut, prices)
+            self.record(hard - paid, oracle.cut, prices)
             return -(soft - paid) / unit, -(use * seconds - capacity) / length / unit
 
         def look_at_the_clock(_: Floats) -> None:
@@ -101,7 +101,7 @@ class Climb:
         if self.on_expected is not None:
             self.on_expected(self.expected)
 
-    def halve(self, share: float) -> None:
+    def refine(self, share: float) -> None:
         """Halve the intervals whose halves pull the price apart most, at most all of them."""
         oracle, cut = self.oracle, self.oracle.cut
         seconds = float(oracle.instance.slot_seconds)
@@ -166,10 +166,10 @@ def certify_without_prices(instance: GangInstance, formulation: str) -> Certific
     return certify(oracle, np.zeros(oracle.rows.size))
 
 
-def climb_prices(
+def ascend_prices(
     instance: GangInstance, formulation: str, end: int, target: float, clock: Clock,
     on_expected: Callable[[Floats], None] | None = None,
-) -> Climb:  # fmt: skip
+) -> DualAscent:  # fmt: skip
     """Find good prices; the makespan's bound needs none.
 
     A known schedule of objective `target` is complete by slot `end`; `on_expected` gets the
@@ -177,17 +177,17 @@ def climb_prices(
     """
     oracle = GangOracle(instance, formulation, first_cut(instance, end))
     first = start_prices(oracle)
-    climb = Climb(oracle, first, clock, on_expected)
-    climb.note(oracle.bound(first), oracle.cut, first)
+    ascent = DualAscent(oracle, first, clock, on_expected)
+    ascent.record(oracle.bound(first), oracle.cut, first)
     if oracle.kind != KINDS[0]:
         options = SolveOptions(time_limit=clock.seconds_left)
         found = subgradient_bound(oracle, options, start_prices=first, target=target)
-        climb.note(found.bound, oracle.cut, found.certificate.prices)
-        return climb
+        ascent.record(found.bound, oracle.cut, found.certificate.prices)
+        return ascent
     for share, finer in STAGES:
         if clock.is_over:
             break
         if finer:
-            climb.halve(share)
-        climb.smooth(share)
-    return climb
+            ascent.refine(share)
+        ascent.smooth(share)
+    return ascent

@@ -19,7 +19,7 @@ from hindsched.instances.decimals import LARGEST_INTEGER, exactly
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
 from hindsched.json_types import Keywords
 from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
-from hindsched.solvers.kernels.gang import policies
+from hindsched.solvers.kernels.gang import event_queue
 
 THRESHOLD_GPU_SECONDS = 3600.0
 """Attained service at which `las` takes a job out of its first queue."""
@@ -39,7 +39,7 @@ class Policy(NamedTuple):
     """A scheduler in use."""
 
     key: Key  # order in the queue
-    way: int  # how the queue is gone through, or how jobs are ranked
+    discipline: int  # how the queue is gone through, or how jobs are ranked
     clairvoyant: bool = True  # whether it knows durations
     preemptive: bool = False  # whether it pauses jobs
     settings: dict[str, float] = {}  # noqa: RUF012 - names and defaults, which nobody changes
@@ -50,16 +50,16 @@ def _submission(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
 
 
 POLICIES = {
-    "fifo": Policy(_submission, policies.BLOCKING, clairvoyant=False),
-    "fifo-skip": Policy(_submission, policies.SKIPPING, clairvoyant=False),
-    "sjf": Policy(lambda duration, gpus, weight: duration, policies.SKIPPING),
-    "smallest-first": Policy(lambda duration, gpus, weight: duration * gpus, policies.SKIPPING),
-    "wspt": Policy(lambda duration, gpus, weight: duration * gpus / weight, policies.SKIPPING),
-    "easy": Policy(_submission, policies.BACKFILLING, settings=ESTIMATES),
-    "conservative": Policy(_submission, policies.RESERVING, settings=ESTIMATES),
-    "srtf": Policy(_submission, policies.SHORTEST_REMAINING, preemptive=True),
+    "fifo": Policy(_submission, event_queue.BLOCKING, clairvoyant=False),
+    "fifo-skip": Policy(_submission, event_queue.SKIPPING, clairvoyant=False),
+    "sjf": Policy(lambda duration, gpus, weight: duration, event_queue.SKIPPING),
+    "smallest-first": Policy(lambda duration, gpus, weight: duration * gpus, event_queue.SKIPPING),
+    "wspt": Policy(lambda duration, gpus, weight: duration * gpus / weight, event_queue.SKIPPING),
+    "easy": Policy(_submission, event_queue.BACKFILLING, settings=ESTIMATES),
+    "conservative": Policy(_submission, event_queue.RESERVING, settings=ESTIMATES),
+    "srtf": Policy(_submission, event_queue.SHORTEST_REMAINING, preemptive=True),
     "las": Policy(
-        _submission, policies.LEAST_ATTAINED, clairvoyant=False, preemptive=True,
+        _submission, event_queue.LEAST_ATTAINED, clairvoyant=False, preemptive=True,
         settings={"threshold_gpu_seconds": THRESHOLD_GPU_SECONDS},
     ),
 }  # fmt: skip
@@ -84,24 +84,29 @@ def replay(
     threshold = threshold_slots(gpu_seconds, instance.slot_seconds)
     if formulation is None:
         formulation = KINDS[1] if chosen.preemptive else KINDS[0]
-    return _played(instance, formulation, key, expected, chosen.way, threshold)
+    return _replay_queue(instance, formulation, key, expected, chosen.discipline, threshold)
 
 
-def in_order(instance: GangInstance, key: Floats, formulation: str) -> GangSolution:
+def replay_by_key(instance: GangInstance, key: Floats, formulation: str) -> GangSolution:
     """Start whatever fits at every event, smallest key first."""
-    return _played(instance, formulation, key, instance.durations, policies.SKIPPING, 0)
+    return _replay_queue(instance, formulation, key, instance.durations, event_queue.SKIPPING, 0)
 
 
-def _played(
-    instance: GangInstance, formulation: str, key: Floats, expected: Ints, way: int, threshold: int
+def _replay_queue(
+    instance: GangInstance,
+    formulation: str,
+    key: Floats,
+    expected: Ints,
+    discipline: int,
+    threshold: int,
 ) -> GangSolution:
     """The schedule of a policy that expects jobs to run so long."""
     order = np.argsort(instance.submits, kind="stable")
-    state = policies.empty_state(policies.cluster_sizes(instance), order.size, way)
+    state = event_queue.empty_state(event_queue.cluster_sizes(instance), order.size, discipline)
     state.gpus[:], state.expected[:] = instance.job_gpus[order], expected[order]
     state.key[:] = key[order]
     columns = instance.submits[order], instance.durations[order]
-    runs, places = policies.play(state, *columns, way, threshold)
+    runs, places = event_queue.play(state, *columns, discipline, threshold)
     job, start, end = runs.T
     row, server, gpus = places.T
     held = np.zeros((job.size, state.sizes.size * instance.is_consolidated), dtype=np.int64)
@@ -150,12 +155,12 @@ def incumbents(instance: GangInstance, formulation: str) -> Iterator[GangSolutio
     if goal == "makespan":
         area = (instance.durations * instance.job_gpus).astype(float)
         for key in (-instance.durations.astype(float), -area, -instance.job_gpus - area / 1e18):
-            yield in_order(instance, key, formulation)
+            yield replay_by_key(instance, key, formulation)
     elif goal == "deadlines":
         due: Floats = np.where(instance.deadlines >= 0, instance.deadlines, np.inf)
         latest = due - instance.durations
         for key in (due, latest, np.where(latest < instance.submits, np.inf, latest)):
-            yield in_order(instance, key, formulation)
+            yield replay_by_key(instance, key, formulation)
     if kind != "non-preemptive":
         for name in PAUSING:
             yield replay(instance, name, formulation)

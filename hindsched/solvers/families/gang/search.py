@@ -24,10 +24,11 @@ from hindsched.models.gang.sets import Outlook
 from hindsched.solutions.gang.solution import GangSolution, pool_rows
 from hindsched.solvers.door.work import Clock, now, spend
 from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
-from hindsched.solvers.families.gang.prices import Climb
+from hindsched.solvers.families.gang.prices import DualAscent
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.kernels.draws import Words
-from hindsched.solvers.kernels.gang import orders, policies
+from hindsched.solvers.kernels.gang import event_queue, sequences
+from hindsched.solvers.kernels.gang.timeline import FOREVER
 
 ALPHAS = (0.0, 0.5, 1.0)
 """Which part of a job counts for its place in the order."""
@@ -60,7 +61,7 @@ def can_move(jobs: int, gpus: int) -> bool:
     return jobs >= 2 and jobs * gpus <= MOST_MEMORY
 
 
-def mean_cost(jobs: orders.Jobs) -> float:
+def mean_cost(jobs: sequences.GangJobs) -> float:
     """Mean cost of a job's own duration, or of its missing the deadline; above 0."""
     costs = np.where(jobs.slope > 0, jobs.slope * jobs.duration, jobs.skip)
     return max(float(costs.mean()) if costs.size else 0.0, 1e-12)
@@ -70,7 +71,7 @@ def _seeded(seed: int) -> Words:
     return np.array([2 * seed + 88172645463325252], dtype=np.uint64)
 
 
-class Search:
+class SequenceSearch:
     """Best schedule of jobs in one piece in one pool, by the formulation's objective."""
 
     def __init__(self, instance: GangInstance, formulation: str, seed: int = 0) -> None:
@@ -83,7 +84,7 @@ class Search:
 
     def try_starts(self, start: Ints) -> None:
         """Take over a feasible schedule if it is the best so far."""
-        cost = orders.total_cost(self.jobs, start)
+        cost = sequences.total_cost(self.jobs, start)
         if cost < self.cost:
             self.cost, self.start = cost, start.copy()
 
@@ -113,9 +114,9 @@ class Search:
     def move(self, sequence: Ints, reach: int, heat: float, rounds: int) -> None:
         """Anneal a sequence of starts in place for some rounds; keep its schedule if the best."""
         gpus = self.instance.total_gpus
-        placed = orders.resequence(sequence, self.jobs, gpus, rounds, heat, self.state, reach)
+        placed = sequences.resequence(sequence, self.jobs, gpus, rounds, heat, self.state, reach)
         spend(max(1, placed // PLACED))
-        self.try_starts(orders.starts_in_sequence(sequence, self.jobs, gpus))
+        self.try_starts(sequences.starts_in_sequence(sequence, self.jobs, gpus))
 
     def solution(self) -> GangSolution:
         """The best schedule."""
@@ -127,16 +128,21 @@ class Search:
 
 
 def annealed(
-    start: Ints, jobs: orders.Jobs, gpus: int, rounds: int, reach: int, scale: float | None = None
+    start: Ints,
+    jobs: sequences.GangJobs,
+    gpus: int,
+    rounds: int,
+    reach: int,
+    scale: float | None = None,
 ) -> Ints:
     """The schedule `start` improved by so many moves: no clock decides."""
     best, scale = start, mean_cost(jobs) if scale is None else scale
     sequence, state = np.argsort(start, kind="stable"), _seeded(0)
     for step in range(HEATS if rounds else 0):
         heat = HOT * scale * COOLING ** (step / HEATS)
-        orders.resequence(sequence, jobs, gpus, max(1, rounds // HEATS), heat, state, reach)
-        found = orders.starts_in_sequence(sequence, jobs, gpus)
-        best = min(best, found, key=lambda start: orders.total_cost(jobs, start))
+        sequences.resequence(sequence, jobs, gpus, max(1, rounds // HEATS), heat, state, reach)
+        found = sequences.starts_in_sequence(sequence, jobs, gpus)
+        best = min(best, found, key=lambda start: sequences.total_cost(jobs, start))
     return best
 
 
@@ -147,7 +153,7 @@ def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> Gan
     in_one_piece = kind == KINDS[0] and goal != OBJECTIVES[1] and not instance.is_consolidated
     if not in_one_piece or not can_move(len(instance.jobs), instance.total_gpus):
         return best
-    search, gpus, reach = Search(instance, formulation), instance.total_gpus, CYCLES[0][0]
+    search, gpus, reach = SequenceSearch(instance, formulation), instance.total_gpus, CYCLES[0][0]
     search.try_starts(annealed(best.starts, search.jobs, gpus, rounds, reach))
     return min(best, search.solution(), key=lambda solution: solution.objective())
 
@@ -156,18 +162,18 @@ class OpenJobs(NamedTuple):
     """What is left to plan."""
 
     # what is fixed and still holds GPUs, row by row; then the open jobs in the view's order
-    jobs: orders.Jobs
+    jobs: sequences.GangJobs
     fixed: int  # number of such rows
     held: Ints  # their GPUs by server, (rows, servers); a pool is one
     sizes: Ints  # GPUs of each server
 
     @property
-    def own(self) -> orders.Jobs:
+    def open(self) -> sequences.GangJobs:
         """The open jobs alone."""
-        return orders.Jobs._make(column[self.fixed :] for column in self.jobs)
+        return sequences.GangJobs._make(column[self.fixed :] for column in self.jobs)
 
 
-class Plan(NamedTuple):
+class GangPlan(NamedTuple):
     """When the open jobs begin, and where."""
 
     starts: Ints  # (open jobs,)
@@ -180,44 +186,44 @@ def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJo
     goal = OBJECTIVES[0] if goal == OBJECTIVES[1] else goal
     known = job_blocks(instance, f"{KINDS[0]},{goal}")
     rows, position = view.fixed.rows, [task.job for task in view.tasks]
-    own = orders.Jobs._make(column[position] for column in known)
+    own = sequences.GangJobs._make(column[position] for column in known)
     submit = np.array([task.first - 1 for task in view.tasks], dtype=np.int64)
     units = np.array([task.work * task.gpus for task in view.tasks], dtype=np.int64)
     own = own._replace(submit=submit, duration=-(-units // own.gpus))
-    still = rows.end > submit.min(initial=orders.FOREVER)
+    still = rows.end > submit.min(initial=FOREVER)
     start, end, gpus = rows.start[still], rows.end[still], rows.gpus[still]
     none = np.zeros(start.size)
-    fixed = orders.Jobs(start, end - start, gpus, gpus, none, end, none + NEVER_LATE)
-    jobs = orders.Jobs._make(map(np.concatenate, zip(fixed, own, strict=True)))
+    fixed = sequences.GangJobs(start, end - start, gpus, gpus, none, end, none + NEVER_LATE)
+    jobs = sequences.GangJobs._make(map(np.concatenate, zip(fixed, own, strict=True)))
     held = rows.held[still] if instance.is_consolidated else gpus[:, None]
-    return OpenJobs(jobs, none.size, held, policies.cluster_sizes(instance))
+    return OpenJobs(jobs, none.size, held, event_queue.cluster_sizes(instance))
 
 
-def plan_in_order(left: OpenJobs, key: Floats) -> Plan:
+def plan_in_order(left: OpenJobs, key: Floats) -> GangPlan:
     """Give each open job its earliest start, those of smaller keys first."""
     jobs, fixed = left.jobs, left.fixed
-    state = policies.empty_state(left.sizes, jobs.submit.size, policies.RESERVING)
+    state = event_queue.empty_state(left.sizes, jobs.submit.size, event_queue.RESERVING)
     state.gpus[:], state.expected[:], state.start[:] = jobs.gpus, jobs.duration, jobs.submit
     state.held[:fixed] = left.held
-    policies.reserve_in_order(state, fixed, fixed + np.argsort(key, kind="stable"))
-    return Plan(state.start[fixed:], state.held[fixed:])
+    event_queue.reserve_in_order(state, fixed, fixed + np.argsort(key, kind="stable"))
+    return GangPlan(state.start[fixed:], state.held[fixed:])
 
 
-def best_plan(left: OpenJobs, keys: list[Floats], rounds: int) -> Plan:
+def best_plan(left: OpenJobs, keys: list[Floats], rounds: int) -> GangPlan:
     """The cheapest plan of some orders, in a pool improved by so many exchanges of jobs."""
     plans = [plan_in_order(left, key) for key in keys]
-    best = min(plans, key=lambda plan: orders.total_cost(left.own, plan.starts))
+    best = min(plans, key=lambda plan: sequences.total_cost(left.open, plan.starts))
     start, gpus = np.append(left.jobs.submit[: left.fixed], best.starts), int(left.sizes[0])
     if left.sizes.size == 1 and can_move(start.size, gpus):
-        start = annealed(start, left.jobs, gpus, rounds, REACH, mean_cost(left.own))
+        start = annealed(start, left.jobs, gpus, rounds, REACH, mean_cost(left.open))
     return best._replace(starts=start[left.fixed :])
 
 
-class LeftOracle(GangOracle):
+class ResidualOracle(GangOracle):
     """Best responses of the open jobs, in one piece, to prices of the GPUs that are left."""
 
     def __init__(self, instance: GangInstance, left: OpenJobs, cut: Ints) -> None:
-        jobs, self.blocks = left.jobs, left.own
+        jobs, self.blocks = left.jobs, left.open
         goal = OBJECTIVES[0 if self.blocks.slope.any() else 2]
         super().__init__(instance, f"{KINDS[0]},{goal}", cut)
         free = self.rows.sets[0].capacity
@@ -226,17 +232,17 @@ class LeftOracle(GangOracle):
             free -= np.maximum(held, 0) * (jobs.gpus[row] * float(instance.slot_seconds))
 
 
-def expected_starts(instance: GangInstance, left: OpenJobs, iterations: int) -> Climb:
+def expected_starts(instance: GangInstance, left: OpenJobs, iterations: int) -> DualAscent:
     """Prices of the GPUs that are left, and the starts that open jobs expect at them.
 
     `iterations` are the steps of each climb: the result does not depend on the machine.
     """
-    own = left.own
+    own = left.open
     ends = plan_in_order(left, own.duration.astype(float)).starts + own.duration
     times = np.linspace(own.submit.min(), ends.max(), INTERVALS + 1)
     cut = np.unique(np.concatenate([[0], times.astype(np.int64)]))
-    oracle = LeftOracle(instance, left, cut)
-    climb = Climb(oracle, np.zeros(oracle.rows.size), Clock(math.inf))
+    oracle = ResidualOracle(instance, left, cut)
+    ascent = DualAscent(oracle, np.zeros(oracle.rows.size), Clock(math.inf))
     for share in STAGES:
-        climb.smooth(share, iterations)
-    return climb
+        ascent.smooth(share, iterations)
+    return ascent

@@ -38,7 +38,12 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt, is_counted, spend
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.families.mlbroker.placements import Plan, Planner, jobs_of, tight_placement
+from hindsched.solvers.families.mlbroker.placements import (
+    BrokerPlan,
+    Planner,
+    kernel_jobs,
+    tight_placement,
+)
 from hindsched.solvers.kernels.mlbroker.geo_placement import SlotJobs, shared_bound
 from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
 from hindsched.solvers.tree import method as trees
@@ -101,7 +106,7 @@ def lagrangian_certificate(
         if not alive.any():
             continue
         slot = SlotData.at(instance, t + 1)
-        jobs = jobs_of(slot, launches[alive])
+        jobs = kernel_jobs(slot, launches[alive])
         if formulation == "paper":  # talk with the PS is free
             jobs = jobs._replace(distance=0.0 * slot.distance)
         spend()
@@ -157,7 +162,7 @@ def _share_fees(
 
 def find_schedule(
     instance: MlbrokerInstance, formulation: str, clock: Clock | None = None,
-    answers: Plan | None = None,
+    answers: BrokerPlan | None = None,
 ) -> MlbrokerSolution:  # fmt: skip
     """The best plan that `Planner` finds, first from what jobs answer to prices."""
     _, plan = Planner(instance, clock=clock).best(answers)
@@ -173,7 +178,7 @@ class BrokerRun(Run):
         assert isinstance(self.known.instance, MlbrokerInstance)
         return self.known.instance
 
-    def certify(self, clock: Clock | None, iterations: int = ITERATIONS) -> Plan:
+    def certify(self, clock: Clock | None, iterations: int = ITERATIONS) -> BrokerPlan:
         """Prove a bound by prices, and return the jobs' best responses to them."""
         oracle = MlbrokerOracle(self.instance, self.known.formulation)
 
@@ -199,7 +204,7 @@ class BrokerRun(Run):
         self.offer(find_schedule(instance, formulation, clock, answers))
 
 
-def milp(
+def milp_mlbroker(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Solve (8) by a mixed-integer solver, begun from a heuristic schedule."""
@@ -211,7 +216,7 @@ def milp(
     )
 
 
-def search(
+def search_mlbroker(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Find a schedule; no bound."""
@@ -221,7 +226,7 @@ def search(
     return run.result("chord prices, relocation")
 
 
-def chord(
+def chord_mlbroker(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """P_f (9) with the chord of the concave price, one linear program a job; not certified."""
@@ -234,7 +239,7 @@ def chord(
     )  # fmt: skip
 
 
-def conditioned(
+def conditioned_mlbroker(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Chord price, given the place of each PS: certified, without any solver."""
@@ -243,7 +248,7 @@ def conditioned(
     return run.result()
 
 
-def bound(
+def bound_mlbroker(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Lagrangian bound with shared fees: certified, without any solver."""
@@ -252,7 +257,7 @@ def bound(
     return run.result()
 
 
-def auto(
+def auto_mlbroker(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Bound and search; small instances also by the integer program."""
@@ -268,7 +273,7 @@ def auto(
         return run.known
 
 
-def tree(
+def tree_mlbroker(
     instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
 ) -> Result:
     """Prove an optimum of ``tight`` by branch and bound on tiers and presence."""
@@ -280,6 +285,12 @@ def tree(
 
 
 METHODS: dict[str, Method] = {
-    "auto": trees.certifying(auto), "tree": tree, "milp": milp, "relaxation": relaxation,
-    "chord": chord, "conditioned": conditioned, "bound": bound, "search": search,
-}  # fmt: skip
+    "auto": trees.certifying(auto_mlbroker),
+    "tree": tree_mlbroker,
+    "milp": milp_mlbroker,
+    "relaxation": relaxation,
+    "chord": chord_mlbroker,
+    "conditioned": conditioned_mlbroker,
+    "bound": bound_mlbroker,
+    "search": search_mlbroker,
+}

@@ -34,7 +34,7 @@ SMOOTHING = 0.3
 """Weight of a node's best prices in the prices tried."""
 
 
-class Placement(NamedTuple):
+class PlacementColumn(NamedTuple):
     """A placement of one job in one slot."""
 
     life: int  # which of the jobs' slots
@@ -48,7 +48,7 @@ class Placement(NamedTuple):
 class NodePoint(NamedTuple):
     """Solution of a node's program."""
 
-    mixed: list[list[tuple[float, Placement]]]  # by life, the placements with their shares
+    mixed: list[list[tuple[float, PlacementColumn]]]  # by life, the placements with their shares
     tiers: Floats  # how far a fee is paid, (T, R, K)
     held: Bools  # where a job stays deployed without a use, (lives, R)
 
@@ -63,7 +63,7 @@ class TierNodes:
         self.oracle, self._interrupted = oracle, interrupted()
         self._limits: Mapping[int, Limits] = {}
         self._lives = [(j, t) for j, t in np.argwhere(oracle.instance.alive).tolist()]
-        self._known: dict[tuple[int, ...], Placement] = {}
+        self._known: dict[tuple[int, ...], PlacementColumn] = {}
 
     def bound(
         self, decisions: Sequence[BranchDecision], prices: Floats, cutoff: float | None,
@@ -134,7 +134,7 @@ class TierNodes:
         instance, gain = self.oracle.instance, self.oracle.gains
         worth: dict[tuple[int, Feature, int], float] = {}
         for slot, r, k in torn:
-            for (j, t), one in zip(self._lives, _chosen(point), strict=True):
+            for (j, t), one in zip(self._lives, _largest_shares(point), strict=True):
                 if t != slot:
                     continue
                 _, most, may, _, _ = self.oracle.within(j, t, self._limits.get(j, {}))
@@ -163,7 +163,7 @@ class TierNodes:
         if splits:
             return None
         workers, ps = nobody(self.oracle.instance)
-        for (j, t), one in zip(self._lives, _chosen(shares[0]), strict=True):
+        for (j, t), one in zip(self._lives, _largest_shares(shares[0]), strict=True):
             workers[j, t], ps[j, t] = one.workers, one.ps
         return MlbrokerSolution(self.oracle.instance, workers, ps, self.oracle.formulation)
 
@@ -182,7 +182,7 @@ class TierNodes:
             cost = placement_cost(block, workers, np.int64(ps), np.inf)
             cost += float((oracle.unit_prices * use).sum())
             present = (workers > 0) | at
-            self._known[key] = Placement(life, workers.copy(), ps, cost, use, present)
+            self._known[key] = PlacementColumn(life, workers.copy(), ps, cost, use, present)
         return len(self._known) - before
 
     def _solve(self) -> tuple[float, Floats, NodePoint]:
@@ -254,7 +254,7 @@ class TierNodes:
         prices["discount"][:, :, job, slot] = paid.reshape(L, R, K).transpose(1, 2, 0)
         prices["deployment"][:, job, slot] = deployed.reshape(L, R).T
         shares, held, _, _, tiers = np.split(found.x, np.cumsum([len(each) for each in costs[:-1]]))
-        mixed: list[list[tuple[float, Placement]]] = [[] for _ in self._lives]
+        mixed: list[list[tuple[float, PlacementColumn]]] = [[] for _ in self._lives]
         for share, one in zip(shares.tolist(), own, strict=True):
             if share > LEAST_SIDE:
                 mixed[one.life].append((share, one))
@@ -262,12 +262,12 @@ class TierNodes:
         return float(found.fun) / factor, flat, point
 
 
-def _chosen(point: NodePoint) -> list[Placement]:
+def _largest_shares(point: NodePoint) -> list[PlacementColumn]:
     """The placements with the largest shares, by life."""
     return [max(own, key=lambda way: way[0])[1] for own in point.mixed]
 
 
-def _between(job: int, feature: Feature, ways: list[tuple[float, Placement]]) -> list[Split]:
+def _between(job: int, feature: Feature, ways: list[tuple[float, PlacementColumn]]) -> list[Split]:
     """The most even split of a job's workers or PS in a centre, if they are mixed."""
     r = feature.index[0]
     counts = [int(one.ps == r) if feature.name == PS else int(one.workers[r]) for _, one in ways]

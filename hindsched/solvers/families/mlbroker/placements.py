@@ -39,7 +39,7 @@ MOST_PASSES = 50
 """Passes of the local search over the jobs."""
 MAX_ROUNDS = 30
 """Rounds of tier-price iteration from one start."""
-Plan = tuple[Ints, Ints]
+BrokerPlan = tuple[Ints, Ints]
 """Workers (J, T, R) and places of the PS (J, T), -1 for none."""
 
 
@@ -51,7 +51,7 @@ class SlotPlacement(NamedTuple):
     cost: float  # exact weighted cost of the slot, launches included
 
 
-def jobs_of(slot: SlotData, launch: Floats) -> SlotJobs:
+def kernel_jobs(slot: SlotData, launch: Floats) -> SlotJobs:
     """The slot's jobs, as the kernels want them."""
     return SlotJobs(
         slot.data, slot.capacity, slot.needed, slot.pinned, slot.worker, slot.server, slot.exchange,
@@ -61,7 +61,7 @@ def jobs_of(slot: SlotData, launch: Floats) -> SlotJobs:
 
 def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
     """Exact weighted cost of an integer placement; infinite if some data finds no worker."""
-    jobs, nothing = jobs_of(slot, launch), np.zeros(slot.num_centers)
+    jobs, nothing = kernel_jobs(slot, launch), np.zeros(slot.num_centers)
     own = [
         placement_cost(priced_job(jobs, j, nothing, nothing), workers[j], ps[j], np.inf)
         for j in range(len(slot.jobs))
@@ -77,7 +77,7 @@ def relocated(
     ps = np.array(ps, dtype=np.int64)
     if len(slot.jobs):
         nodes = ONLINE_NODE_LIMIT if respond else 0
-        relocate(jobs_of(slot, launch), workers, ps, MOST_PASSES, nodes)
+        relocate(kernel_jobs(slot, launch), workers, ps, MOST_PASSES, nodes)
     return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
 
 
@@ -91,7 +91,7 @@ def largest_remainder(slot: SlotData, fractional: Floats) -> Ints:
 
 def best_responses(slot: SlotData, launch: Floats, unit_price: Floats) -> tuple[Ints, Ints]:
     """Exact best response of every job at linear unit prices (R, K): workers and PS."""
-    jobs = jobs_of(slot, launch)
+    jobs = kernel_jobs(slot, launch)
     workers = np.zeros(slot.data.shape, dtype=np.int64)
     ps = np.zeros(len(slot.jobs), dtype=np.int64)
     for j in range(len(slot.jobs)):
@@ -102,7 +102,7 @@ def best_responses(slot: SlotData, launch: Floats, unit_price: Floats) -> tuple[
 
 def tight_placement(slot: SlotData, launch: Floats, *, relocation: bool = True) -> SlotPlacement:
     """Chord price, PS-conditioned relaxation, largest remainder and relocation."""
-    jobs, fractional = jobs_of(slot, launch), np.zeros(slot.data.shape)
+    jobs, fractional = kernel_jobs(slot, launch), np.zeros(slot.data.shape)
     ps = np.zeros(len(slot.jobs), dtype=np.int64)
     for j in range(len(slot.jobs)):
         prices = slot.chord @ slot.worker[j], slot.chord @ slot.server[j]
@@ -164,7 +164,7 @@ class Planner:
         spend()
         return self._clock is not None and self._clock.is_over
 
-    def answered(self, answers: Sequence[Plan]) -> Plan:
+    def answered(self, answers: Sequence[BrokerPlan]) -> BrokerPlan:
         """Every job's own plan, over its life, as one of all jobs."""
         workers, ps = nobody(self.instance)
         for j, (own, places) in enumerate(answers):
@@ -172,7 +172,7 @@ class Planner:
             ps[j, self.instance.alive[j]] = np.maximum(places, 0)
         return workers, ps
 
-    def slot_by_slot(self, relocation: bool = True) -> Plan:
+    def slot_by_slot(self, relocation: bool = True) -> BrokerPlan:
         """One slot after the other; without local search, in milliseconds, once it is late."""
         workers, ps = nobody(self.instance)
         left = self.instance.slots_left
@@ -185,7 +185,7 @@ class Planner:
             before[live] = used_by(placed.workers, placed.ps)
         return workers, ps
 
-    def improved(self, plan: Plan) -> tuple[float, Plan]:
+    def improved(self, plan: BrokerPlan) -> tuple[float, BrokerPlan]:
         """A plan moved slot by slot, as long as that makes it cheaper in all; and its cost."""
         cost = self._cost(plan)
         while not self.is_late():
@@ -200,21 +200,21 @@ class Planner:
             cost, plan = after, (workers, ps)
         return cost, plan
 
-    def best(self, answers: Plan | None = None) -> tuple[float, Plan]:
+    def best(self, answers: BrokerPlan | None = None) -> tuple[float, BrokerPlan]:
         """The better of what jobs answer to prices and of slot by slot, both improved."""
         found = [] if answers is None else [self.improved(answers)]
         if not found or not self.is_late():
             found.append(self.improved(self.slot_by_slot()))
         return min(found, key=lambda one: one[0])
 
-    def _cost(self, plan: Plan) -> float:
+    def _cost(self, plan: BrokerPlan) -> float:
         launches, _ = self._launches(plan)
         return math.fsum(
             slot_cost(view, launches[live, t], plan[0][live, t], plan[1][live, t])
             for t, live, view in self._slots
         )
 
-    def _launches(self, plan: Plan) -> tuple[Floats, Floats]:
+    def _launches(self, plan: BrokerPlan) -> tuple[Floats, Floats]:
         """What a plan's use of a centre costs, and for how many slots from here on it is used.
 
         Both of shape (J, T, R); a launch costs nothing where the slot before had the job there.

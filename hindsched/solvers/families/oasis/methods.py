@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from hindsched.solvers.door.work import (
     spend,
     units_of,
 )
+from hindsched.solvers.families.oasis.oracle import OasisPlan
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Method, better, closer, joined, solve_milp
@@ -53,9 +54,7 @@ SHARE_OF_PROMISES = 0.6
 """Share of the time left that deciding its promises may use."""
 LEAST_SHRINKING = 0.5
 """Seconds for making conflicts smaller, if the program of the ends and its promises took less."""
-Plan = tuple[int, Any, Any]
-"""A job's end, and the slots and counts of its workers and its PSs (`resources.OasisPlan`)."""
-MOST_PATTERNS = 120
+MOST_PACKED_PATTERNS = 120
 """Patterns of a group in a slot above which its packing rows are left out."""
 PLACING_SECONDS = 2.0
 """Limit of placing given schedules on servers."""
@@ -63,25 +62,26 @@ SHRINK_SECONDS = 2.0
 """Limit of each decision while a conflict is made smaller; undecided keeps the larger conflict."""
 MOST_UNDECIDED = 3
 """Undecided ones after which a conflict stays as it is."""
-Row = tuple[float, ...]
 
 
 def find_patterns(
     capacity: Floats, demand: Floats, most: Sequence[int]
 ) -> tuple[tuple[int, ...], ...] | None:
-    """Maximal patterns of a server; None if they are more than `MOST_PATTERNS`."""
+    """Maximal patterns of a server; None if they are more than `MOST_PACKED_PATTERNS`."""
     return _known_patterns(tuple(capacity), tuple(map(tuple, demand.tolist())), tuple(most))
 
 
 @lru_cache(maxsize=4096)
 def _known_patterns(
-    capacity: Row, demand: tuple[Row, ...], most: tuple[int, ...]
+    capacity: tuple[float, ...], demand: tuple[tuple[float, ...], ...], most: tuple[int, ...]
 ) -> tuple[tuple[int, ...], ...] | None:
-    found = server_patterns(np.array(capacity), np.array(demand), np.array(most), MOST_PATTERNS)
+    found = server_patterns(
+        np.array(capacity), np.array(demand), np.array(most), MOST_PACKED_PATTERNS
+    )
     return None if found is None else tuple(map(tuple, found.tolist()))
 
 
-def place_together(instance: OasisInstance, plans: Mapping[int, Plan]) -> OasisSolution | None:
+def place_together(instance: OasisInstance, plans: Mapping[int, OasisPlan]) -> OasisSolution | None:
     """Schedules of jobs, by position, packed on real servers; None if they are not seen to fit."""
     ends = {job: plan[0] for job, plan in plans.items()}
     leaf = build_leaf(instance, ends, find_patterns)
@@ -189,7 +189,7 @@ def is_weaker(one: Ends, other: Ends) -> bool:
     return all(job in other and other[job] <= end for job, end in one.items())
 
 
-def milp(
+def solve_by_ends(
     instance: Instance, formulation: str, options: SolveOptions,
     on_progress: Progress | None = None, *, incumbent: Solution | None = None,
 ) -> Result:  # fmt: skip
@@ -301,10 +301,10 @@ def solve_rest(rest: OasisInstance, start: Solution, options: SolveOptions, work
     """The best plan from a start, within units of work: it does not depend on the machine."""
     with catch_interrupt(), counting():  # one event for all solves
         within = options.with_time(work * UNIT_SECONDS)
-        result = milp(rest, start.formulation, within, incumbent=start)
+        result = solve_by_ends(rest, start.formulation, within, incumbent=start)
         done = units_of(now())
     spend(done)
     return result
 
 
-METHODS: dict[str, Method] = {**generic_methods(program=milp), "milp": milp}
+METHODS: dict[str, Method] = {**generic_methods(program=solve_by_ends), "milp": solve_by_ends}

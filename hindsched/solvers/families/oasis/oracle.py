@@ -1,291 +1,349 @@
-"""The oasis oracle with packing: a group's servers sell patterns, not only resources.
+"""Pricing oracle of oasis: best responses by the worker-slot program, on rows of resources.
 
-The rows of the layout ``groups`` let 3-GPU and 2-GPU workers share a 4-GPU server by fractions. In
-the layout ``patterns`` every group of servers and slot is a block of its own besides: it runs
-n_g maximal patterns of one server, and linking rows say that the jobs run no more units there than
-the patterns hold,
+Linking rows are (4) and (5): ``worker_capacity`` over (server, resource, slot) and ``ps_capacity``
+over the PS servers. Layout ``"servers"`` has one row a server; layout ``"groups"`` adds up the rows
+of identical servers and lets a job take ``n_g floor(c_g / w)`` workers of a group, which costs
+nothing in a Lagrangian bound (a group schedule spreads over the servers, averaged over rotations).
 
-    y_igt <= sum over patterns l of l_i r_gtl,    sum_l r_gtl <= n_g.
-
-So the rows ``worker_units`` and ``ps_units`` know the convex hull of the integer packings of one
-server. Where patterns are too many, the resources' rows are nearly as tight: only the largest
-workers (and PSs) of a server take part, so many that it has at most `MOST_PATTERNS`. That number
-belongs to the file format: with another one a unit of a job might have no row.
+Features of a schedule: its ``completion``, the ``slot_workers`` it runs in a slot, the ``workers``
+and ``ps`` on a server (or a group of identical servers) in a slot.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from hindsched.arrays import Bools, Floats, Ints
-from hindsched.errors import InputError
-from hindsched.instances.decimals import times, whole_units
+from hindsched.arrays import Floats, Ints
+from hindsched.instances.decimals import how_many_fit, loosened
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.solutions.base import Solution
-from hindsched.solvers.families.oasis.resources import (
-    OasisOracle,
-    OasisPlan,
-    Pool,
-    best_within,
-    plan_features,
+from hindsched.limits import check_memory
+from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.oasis.solution import OasisSolution, run_length
+from hindsched.solvers.kernels.oasis.worker_slot_program import (
+    ServerPool,
+    Workload,
+    best_limited_schedule,
+    best_schedule,
 )
-from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
+from hindsched.solvers.kernels.placement import Range, no_limits
 from hindsched.solvers.oracles.base import BlockOracle, Response
-from hindsched.solvers.oracles.decisions import Feature, Limits
-from hindsched.solvers.oracles.rows import Rows, RowSet
+from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
+from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 ORACLE_ROWS = ("groups", "servers", "patterns")
 TREE_ROWS = ("patterns", "servers")
-MOST_PATTERNS = 2000
-"""Patterns of one server, at most."""
+IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"
 
 
-@dataclass(frozen=True)
-class _Side:
-    """Worker servers or PS servers."""
+class Placements(NamedTuple):
+    """Workers or PSs that run: slots (1-based), servers or groups, and how many; entry by entry."""
 
-    # rows (group, resource, slot), and (group, job, slot) of the units that patterns hold
-    resources: RowSet
-    units: RowSet
-    pool: Pool
-    packed: Bools  # whose units are packed in patterns, (groups, jobs)
-    # where that is everybody whom a server holds: the patterns imply the resources' rows, (groups,)
-    whole: Bools
-    # maximal patterns of one server, by group; 0 for jobs that are not packed, (patterns, jobs)
-    patterns: list[Ints]
+    slots: Ints
+    servers: Ints
+    counts: Ints
+
+    def matrix(self, horizon: int, servers: int) -> Ints:
+        """Counts by slot and server, shape (horizon, servers)."""
+        counts = np.zeros((horizon, servers), dtype=np.int64)
+        np.add.at(counts, (self.slots - 1, self.servers), self.counts)
+        return counts
 
     @classmethod
-    def of(cls, jobs: tuple[str, ...], resources: RowSet, pool: Pool, most: Ints) -> _Side:
-        """Choose the jobs and enumerate the patterns; `most`: units by group and job."""
-        packed, patterns = np.zeros(most.shape, dtype=bool), []
-        for group, capacity in enumerate(pool.capacity):
-            chosen, found = _pack(capacity, pool.demand, most[group])
-            packed[group, chosen] = True
-            wide = np.zeros((len(found), most.shape[1]), dtype=np.int64)
-            wide[:, chosen] = found
-            patterns.append(wide)
-        axes = resources.axes[0], ("job", jobs), resources.axes[-1]
-        shape = (*most.shape, resources.shape[-1])
-        units = RowSet(resources.name.replace("capacity", "units"), axes, np.zeros(shape))
-        whole = (packed | (most == 0)).all(axis=1)
-        return cls(resources, units, pool, packed, whole, patterns)
-
-    def unit_prices(self, arrays: dict[str, Floats]) -> Floats:
-        """Price of one unit of every job by group and slot, shape (jobs, groups, 1, slots)."""
-        resources = np.einsum("grt,jr->jgt", arrays[self.resources.name], self.pool.demand)
-        places = (arrays[self.units.name] * self.packed[:, :, None]).transpose(1, 0, 2)
-        total: Floats = np.ascontiguousarray(resources + places)[:, :, None]
-        return total
+    def of(cls, counts: Ints, member: Ints | None = None) -> Placements:
+        """Non-zero counts, shape (horizon, servers), and in which group each server is."""
+        slots, servers = np.nonzero(counts)
+        places = servers if member is None else member[servers]
+        return cls(slots + 1, places, counts[slots, servers].astype(np.int64))
 
 
-def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints]:
-    """Jobs of one server that are packed, the largest, and their maximal patterns."""
-    able = [int(job) for job in np.argsort(most, kind="stable") if most[job] > 0]
-    chosen: list[int] = []
-    best = np.zeros((0, 0), dtype=np.int64)
-    for job in able:
-        tried = [*chosen, job]
-        found = server_patterns(capacity, demand[tried], most[tried], MOST_PATTERNS)
-        if found is None:
-            break
-        chosen, best = tried, found
-    return chosen, _without_overfull(best, capacity, demand[chosen])
+class OasisPlan(NamedTuple):
+    """A job's schedule: its completion slot, and where its workers and PSs run."""
+
+    end: int
+    workers: Placements
+    ps: Placements
 
 
-def _without_overfull(patterns: Ints, capacity: Floats, demand: Floats) -> Ints:
-    """Maximal patterns, exactly: one that only rounding lets in gives way to those below it."""
-    amounts, whole = whole_units(demand, capacity[None])
-    waiting, held = patterns, [patterns[:0]]
-    while len(waiting):
-        used = times(waiting[:, :, None], amounts[None]).sum(axis=1)
-        over = np.asarray(used > whole, dtype=bool)
-        if not over.any() and len(held) == 1:
-            return patterns
-        held.append(waiting[~over.any(axis=1)])
-        # Whatever fits has a unit less of a job that needs what is overfull.
-        which, job = np.nonzero((waiting > 0) & (over @ (demand > 0).T))
-        smaller = waiting[which]
-        smaller[np.arange(which.size), job] -= 1
-        waiting = np.unique(smaller, axis=0)
-    known = np.unique(np.concatenate(held), axis=0)
-    return known[[np.count_nonzero((known >= one).all(axis=1)) == 1 for one in known]]
+class Pool(NamedTuple):
+    """Worker servers or PS servers, in groups of equal capacity."""
+
+    name: str  # of its rows
+    labels: tuple[str, ...]  # name of each group's first server
+    capacity: Floats  # of one server, (groups, R)
+    size: Ints  # servers of each group
+    member: Ints  # each server's group
+    demand: Floats  # of one worker or PS, (I, R)
+
+    @classmethod
+    def both(cls, instance: OasisInstance, layout: str) -> list[Pool]:
+        """The pools of workers and of PSs; in the layout ``"servers"`` each server is a group."""
+        found = []
+        for name, servers, capacity, demand in (
+            ("worker_capacity", instance.worker_servers, instance.worker_capacity,
+             instance.worker_demand),
+            ("ps_capacity", instance.ps_servers, instance.ps_capacity, instance.ps_demand),
+        ):  # fmt: skip
+            index: dict[object, int] = {}
+            member = np.array([
+                index.setdefault(number if layout == "servers" else row.tobytes(), len(index))
+                for number, row in enumerate(capacity)
+            ])  # fmt: skip
+            _, first, size = np.unique(member, return_index=True, return_counts=True)
+            labels = tuple(servers[k].name for k in first)
+            found.append(cls(name, labels, capacity[first], size, member, demand))
+        return found
 
 
 @dataclass(frozen=True)
-class _Prices:
-    """What the blocks read at some prices, kept as blocks in a row mostly ask at the same ones."""
+class JobBlock:
+    """A job as `worker_slot_program` reads it: of workers and of PSs the room and the demand."""
 
-    flat: bytes
-    paid: tuple[Floats, ...]
-    dearest: dict[tuple[int, int], tuple[Ints, Floats]]
+    rooms: list[Ints]
+    demands: list[Floats]
+    task: Workload
+
+    def pools_at(
+        self, prices: Sequence[Floats], left: Sequence[Floats] | None = None
+    ) -> tuple[ServerPool, ServerPool]:
+        """The servers of workers and of PSs at these prices, full or with what is left."""
+        parts = zip(prices, left or prices, self.rooms, self.demands, strict=True)
+        limited = left is not None
+        workers, ps = (
+            ServerPool(price, free, limited, room, demand) for price, free, room, demand in parts
+        )
+        return workers, ps
 
 
-class PatternOracle(BlockOracle):
-    """Best responses of jobs, and of the servers' groups slot by slot."""
+class OasisOracle(BlockOracle):
+    """Best responses of the oasis family's jobs on rows of groups (for bounds) or of each server.
+
+    Schedules are placed on servers in the layout ``"servers"`` only; a residual limits a group as a
+    whole. Ties: cheaper servers first, equal prices in the instance's order; the earliest of
+    equally good ends; then from the last slot back the fewest workers among equal costs.
+    """
 
     sense: ClassVar[Literal["max", "min"]] = "max"
     instance: OasisInstance
-    implied: Bools
-    layout = "patterns"
 
-    def __init__(self, instance: OasisInstance, formulation: str | None = None) -> None:
-        self.instance = instance
-        self.groups = groups = OasisOracle(instance, formulation, "groups")
-        self.formulation, self.features = groups.formulation, groups.features
+    def __init__(
+        self, instance: OasisInstance, formulation: str | None = None, layout: str = "groups"
+    ) -> None:
+        self.instance, self.layout = instance, layout
+        self.formulation = instance.check_formulation(formulation)
         self.optional = self.exact = True
-        self._jobs = len(instance.jobs)
-        blocks = [groups.block(job) for job in range(self._jobs)]
-        one = [np.ones(1)] * 2
-        self._single = [replace(job, demands=one) for job in blocks]
-        self._known: _Prices | None = None
-        names = tuple(job.name for job in instance.jobs)
-        uses = [(job.task.needed.size - 1, int(job.task.needed[-1])) for job in blocks]
-        sides = []
-        for k, (pool, rows) in enumerate(zip(groups.pools, groups.rows.sets, strict=True)):
-            rooms = np.array([job.rooms[k] for job in blocks]).reshape(-1, pool.size.size)
-            most = np.minimum(rooms.T // pool.size[:, None], [use[k] for use in uses])
-            sides.append(_Side.of(names, rows, pool, most.astype(np.int64)))
-        self._sides = tuple(sides)
-        self.rows = Rows([*groups.rows.sets, *(side.units for side in sides)])
-        implied = {
-            side.resources.name: np.broadcast_to(
-                1.0 * side.whole[:, None, None], side.resources.shape
-            )
-            for side in sides
+        self.pools = Pool.both(instance, layout)
+        axis = "server" if layout == "servers" else "group"
+        places = sum(len(pool.labels) for pool in self.pools)
+        slots = slot_labels(instance.horizon, places * len(instance.resources))
+        sets = []
+        for pool in self.pools:
+            axes = (axis, pool.labels), ("resource", instance.resources), ("slot", slots)
+            total = (pool.capacity * pool.size[:, None])[:, :, None]
+            shape = tuple(len(values) for _, values in axes)
+            sets.append(RowSet(pool.name, axes, np.broadcast_to(total, shape)))
+        self.rows = Rows(sets)
+        in_time = sets[0].axes[-1]
+        self.features = {
+            COMPLETION: (),
+            IN_SLOT: (in_time,),
+            WORKERS: (sets[0].axes[0], in_time),
+            PS: (sets[1].axes[0], in_time),
         }
-        self.implied = self.rows.pack(implied).astype(bool)
-        self.unit_blocks = [
-            (number, group, slot)
-            for number, side in enumerate(sides)
-            for group, patterns in enumerate(side.patterns) if len(patterns)
-            for slot in range(instance.horizon)
-        ]  # fmt: skip
+        self._blocks: dict[int, JobBlock] = {}
 
-    @property
-    def num_blocks(self) -> int:
-        """Jobs, then groups and slots."""
-        return self._jobs + len(self.unit_blocks)
-
-    def block_name(self, block: int) -> str:
-        """Name of a job, or of a group and slot."""
-        if block < self._jobs:
-            return str(self.instance.jobs[block].name)
-        side, group, slot = self.unit_blocks[block - self._jobs]
-        units = self._sides[side].units
-        return f"{units.name} {units.axes[0][1][group]} in slot {slot + 1}"
+    def block(self, index: int) -> JobBlock:
+        """The job as the kernels read it."""
+        if index not in self._blocks:
+            instance, job = self.instance, self.instance.jobs[index]
+            most = instance.most_workers(job)
+            needed = instance.ps_needed_up_to(job, most)
+            # copies: read-only arrays would be a second type of each kernel
+            demands = [pool.demand[index].copy() for pool in self.pools]
+            limits = most, int(needed[-1])
+            rooms = [
+                pool.size * how_many_fit(pool.capacity, demand, limit)
+                for pool, demand, limit in zip(self.pools, demands, limits, strict=True)
+            ]
+            work, utilities = instance.work_of(job), instance.utilities(job)
+            task = Workload(needed, np.arange(most + 1), work, utilities, job.arrival)
+            self._blocks[index] = JobBlock(rooms, demands, task)
+        return self._blocks[index]
 
     def best_response(
-        self, block: int, prices: Floats, residual: Floats | None = None
-    ) -> Response | None:
-        """Best schedule of a job, or dearest patterns of a group in a slot; full capacity only."""
-        if residual is not None:
-            raise InputError("rows", "patterns", "schedules that fit need the layout servers")
-        return self.restricted_response(block, prices, {})
+        self, block: int, prices: Floats, residual: Floats | None = None, *,
+        above: float = -math.inf,
+    ) -> Response | None:  # fmt: skip
+        """Exact best schedule of a job, the subproblem (27); None if none is above `above`."""
+        return self._solve(block, self.block(block).task, prices, residual, above)
+
+    def chunk_best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None, *,
+        above: float = -math.inf,
+    ) -> Response | None:  # fmt: skip
+        """Best schedule by Algorithm 2 as printed: whole data chunks in every slot.
+
+        n workers train ``floor(n / (M (tau + 2 e / b)))`` chunks a slot: what is left of it is
+        lost, so that the payoff is at most that of `best_response` and certifies nothing.
+        """
+        job, task = self.instance.jobs[block], self.block(block).task
+        slots, per = self.instance.exact_chunk_time(job).as_integer_ratio()
+        steps = np.array([n * per // slots for n in range(task.needed.size)], dtype=np.int64)
+        chunks = task._replace(steps=steps, total=job.epochs * job.chunks)
+        return self._solve(block, chunks, prices, residual, above)
+
+    def best_insertion(self, block: int, prices: Floats, residual: Floats) -> Response | None:
+        """`best_response` on what is left if it is worth more than 0, which prunes the program."""
+        return self.best_response(block, prices, residual, above=0.0)
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
-        """Exact best response within limits; patterns have no features but 0."""
-        at = self._at(prices)
-        if block >= self._jobs:
-            barred = any(low > 0 for low, _ in limits.values())
-            return None if barred else self._dearest(*self.unit_blocks[block - self._jobs], at)
-        job = self._single[block]
-        found = best_within(*job.sides([paid[block] for paid in at.paid]), job.task, limits)
+        """Exact best schedule of a job within limits, at full capacity."""
+        job = self.block(block)
+        found = best_within(*job.pools_at(self._views(prices)), job.task, limits)
         return None if found is None else self._response(block, *found)
 
-    def _at(self, prices: Floats) -> _Prices:
-        """What all blocks read at these prices, worked out once for all of them."""
-        known, flat = self._known, prices.tobytes()
-        if known is None or known.flat != flat:
-            arrays = self.rows.unpack(prices)
-            dearest = {}
-            for number, side in enumerate(self._sides):
-                for group, patterns in enumerate(side.patterns):
-                    if len(patterns):
-                        worth = patterns @ arrays[side.units.name][group]  # (patterns, slots)
-                        dearest[number, group] = worth.argmax(axis=0), worth.max(axis=0)
-            paid = tuple(side.unit_prices(arrays) for side in self._sides)
-            known = self._known = _Prices(flat, paid, dearest)
-        return known
-
-    def _response(self, job: int, value: float, plan: OasisPlan) -> Response:
-        utility = float(self._single[job].task.utilities[plan.end])
-        rows, amounts = self.groups.use_of_plan(job, plan)
-        parts, counts = [rows], [amounts]
-        for side, placed in zip(self._sides, (plan.workers, plan.ps), strict=True):
-            kept = side.packed[placed.servers, job]
-            parts.append(self._unit_rows(side, placed.servers[kept], job, placed.slots[kept] - 1))
-            counts.append(placed.counts[kept].astype(float))
-        return Response(value, utility, np.concatenate(parts), np.concatenate(counts), plan)
-
-    def _dearest(self, number: int, group: int, slot: int, at: _Prices) -> Response:
-        """The dearest pattern of a group and slot, on all its servers."""
-        side, (which, worth) = self._sides[number], at.dearest[number, group]
-        size = float(side.pool.size[group])
-        pattern = side.patterns[group][which[slot]]
-        jobs = np.flatnonzero(pattern)
-        rows = self._unit_rows(side, group, jobs, slot)
-        return Response(size * float(worth[slot]), 0.0, rows, -size * pattern[jobs])
-
-    def _unit_rows(self, side: _Side, group: Ints | int, job: Ints | int, slot: Ints | int) -> Ints:
-        first = self.rows.slices[side.units.name].start
-        _, jobs, horizon = side.units.shape
-        rows: Ints = first + (np.asarray(group) * jobs + job) * horizon + slot
-        return rows
-
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
-        """Features of a job's schedule; patterns have none."""
-        return plan_features(response.plan) if block < self._jobs else {}
-
-    def outside(self, block: int) -> Response | None:
-        """Jobs may stay out; a group runs some pattern in every slot."""
-        return super().outside(block) if block < self._jobs else None
+        """Completion, workers by slot, workers and PSs by server and slot."""
+        return plan_features(response.plan)
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """Solution in which all jobs run the given schedules, packed on real servers."""
-        return self.groups.place(responses[: self._jobs])
+        if self.layout == "servers":
+            return super().place(responses)
+        plans = {block: found.plan for block, found in enumerate(responses) if found is not None}
+        from hindsched.solvers.families.oasis.methods import place_together  # loads Pyomo
+
+        return place_together(self.instance, plans)
+
+    def responses(self, prices: Floats) -> Sequence[Response | None]:
+        """Best responses of all jobs at full capacity; None where a job stays out at 0."""
+        return [self.best_response(block, prices, above=0.0) for block in range(self.num_blocks)]
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file; only the layout ``"servers"`` places schedules on servers."""
+        if self.layout != "servers":
+            raise TypeError('only rows="servers" places schedules on servers')
+        workers, ps = (
+            placed.matrix(self.instance.horizon, len(pool.labels))
+            for placed, pool in zip(response.plan[1:], self.pools, strict=True)
+        )
+        return run_length(workers, ps, *(list(pool.labels) for pool in self.pools))
 
     def use_of(self, solution: Solution) -> list[Response | None]:
-        """Schedules of a feasible solution; a group holds in a slot what runs there."""
-        found: list[Response | None] = []
-        total = np.zeros(self.rows.size)
-        for job, response in enumerate(self.groups.use_of(solution)):
-            if response is not None:
-                utility = response.objective
-                response = self._response(job, response.value, response.plan)
-                response = replace(response, objective=utility)
-                np.add.at(total, response.rows, response.amounts)
-            found.append(response)
-        jobs = np.arange(self._jobs)
-        for side, group, slot in self.unit_blocks:
-            rows = self._unit_rows(self._sides[side], group, jobs, slot)
-            kept = rows[total[rows] > 0]
-            found.append(Response(0.0, 0.0, kept, -total[kept], ()))
+        """Schedules that a feasible solution gives the jobs, as use of this layout's rows."""
+        assert isinstance(solution, OasisSolution)
+        found: list[Response | None] = [None] * self.num_blocks
+        for index, record in enumerate(self.instance.jobs):
+            end = solution.completion(record.name)
+            if end is not None:
+                deployed = solution.workers[record.name], solution.ps[record.name]
+                both = zip(deployed, self.pools, strict=True)
+                plan = OasisPlan(end, *(Placements.of(own, pool.member) for own, pool in both))
+                found[index] = self._response(index, solution.value(record.name), plan)
         return found
 
-    def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
-        """Prices of the layout ``groups`` in this one: places cost nothing."""
-        return np.concatenate([prices, np.zeros(self.rows.size - prices.size)])
+    def use_of_plan(self, block: int, plan: OasisPlan) -> tuple[Ints, Floats]:
+        """Flat rows that a job's schedule uses, and how much of each."""
+        rows, amounts = [], []
+        for placed, demand, row_set in zip(
+            plan[1:], self.block(block).demands, self.rows.sets, strict=True
+        ):
+            used, (_, resources, horizon) = np.flatnonzero(demand), row_set.shape
+            first = self.rows.slices[row_set.name].start - 1
+            base = first + placed.servers * (resources * horizon) + placed.slots
+            rows.append((base[:, None] + used * horizon).ravel())
+            amounts.append((placed.counts[:, None] * demand[used]).ravel())
+        return np.concatenate(rows), np.concatenate(amounts)
 
     def prices_on_servers(self, prices: Floats) -> Floats:
-        """Prices of resources on servers; a place's price is shared among what its unit needs."""
-        arrays, parts = self.rows.unpack(prices), []
-        for side in self._sides:
-            one = side.resources.capacity[:, None, :, 0] / side.pool.size[:, None, None]
-            portion = side.pool.demand / np.maximum(one, 1e-300)  # (groups, jobs, resources)
-            portion = portion / np.maximum(portion.sum(axis=2, keepdims=True), 1e-300)
-            needed = np.broadcast_to(side.pool.demand, portion.shape)
-            rate = np.divide(portion, needed, out=np.zeros_like(portion), where=needed > 0)
-            shared = np.einsum("gjt,gjr->grjt", arrays[side.units.name], rate)
-            parts.append((arrays[side.resources.name] + shared.max(axis=2, initial=0.0)).ravel())
-        return self.groups.prices_on_servers(np.concatenate(parts))
+        """Prices of a group, repeated on each of its servers."""
+        parts = zip(self._views(prices), self.pools, strict=True)
+        return np.concatenate([part[pool.member].ravel() for part, pool in parts])
+
+    def _views(self, flat: Floats) -> list[Floats]:
+        """By pool; kernels are compiled once, for arrays that can be written."""
+        return list(self.rows.unpack(flat if flat.flags.writeable else flat.copy()).values())
+
+    def _solve(
+        self, block: int, task: Workload, prices: Floats, residual: Floats | None, above: float
+    ) -> Response | None:
+        left = None
+        if residual is not None:
+            left = self._views(loosened(residual, self.rows.capacity))
+        workers, ps = self.block(block).pools_at(self._views(prices), left)
+        slots = self.instance.horizon + 1
+        what = f"a table of {task.total} chunks over {slots} slots"
+        check_memory(what, 8.0 * slots * (task.total + 1 + task.needed.size))
+        value, end, *entries = best_schedule(workers, ps, task, above)
+        if end == 0:
+            return None
+        plan = OasisPlan(end, *(Placements(*placed) for placed in entries))
+        return self._response(block, float(value), plan)
+
+    def _response(self, block: int, value: float, plan: OasisPlan) -> Response:
+        utility = float(self.block(block).task.utilities[plan.end])
+        return Response(value, utility, *self.use_of_plan(block, plan), plan)
+
+
+def best_within(
+    workers: ServerPool, ps: ServerPool, task: Workload, limits: Limits
+) -> tuple[float, OasisPlan] | None:
+    """Value and schedule of a job at its best within limits, at full capacity; None if none is."""
+    horizon = task.utilities.size - 1
+    first_end, last_end = window_of(limits, COMPLETES)
+    first_end, last_end = max(first_end, task.arrival), min(last_end, horizon)
+    if task.total > (task.needed.size - 1) * last_end:  # not in all slots from the first on
+        return None
+    check_memory("the schedules of a job", 8.0 * (last_end + 1) * (task.total + 1))
+    ranges: dict[str, Range] = {
+        IN_SLOT: no_limits(horizon),
+        WORKERS: no_limits(horizon, workers.room.size),
+        PS: no_limits(horizon, ps.room.size),
+    }
+    for feature, (low, high) in limits.items():
+        if low > high:
+            return None
+        if feature.name == COMPLETION:
+            continue
+        ranges[feature.name].low[feature.index[::-1]] = low
+        ranges[feature.name].high[feature.index[::-1]] = high
+        if low:  # something must run in this slot
+            slot = feature.index[-1] + 1
+            first_end = max(first_end, slot)
+            if slot < task.arrival:
+                return None
+    if first_end > last_end:
+        return None
+    placed = [np.zeros_like(ranges[name].low) for name in (WORKERS, PS)]
+    value, end = best_limited_schedule(
+        workers, ps, task, first_end, last_end, *ranges.values(), *placed
+    )
+    if not end:
+        return None
+    return float(value), OasisPlan(int(end), Placements.of(placed[0]), Placements.of(placed[1]))
+
+
+def plan_features(plan: OasisPlan) -> dict[Feature, int]:
+    """Value of every feature of a schedule that is not 0."""
+    found = {COMPLETES: plan.end}
+    for name, placed in ((WORKERS, plan.workers), (PS, plan.ps)):
+        for slot, server, count in np.transpose(placed).tolist():
+            here = [Feature(name, (server, slot - 1))]
+            if name == WORKERS:
+                here.append(Feature(IN_SLOT, (slot - 1,)))
+            for feature in here:
+                found[feature] = found.get(feature, 0) + count
+    return found
 
 
 def build(instance: OasisInstance, formulation: str, rows: str) -> BlockOracle:
     """Build the oracle with one of the layouts `ORACLE_ROWS`."""
     if rows == "patterns":
+        from hindsched.solvers.families.oasis.patterns import PatternOracle  # which builds on this
+
         return PatternOracle(instance, formulation)
     return OasisOracle(instance, formulation, rows)

@@ -21,8 +21,8 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.slots import SlotProgram
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.families.oasis.resources import OasisOracle, OasisPlan, Placements
-from hindsched.solvers.kernels.oasis.worker_slot import relax_states, trace_back
+from hindsched.solvers.families.oasis.oracle import OasisOracle, OasisPlan, Placements
+from hindsched.solvers.kernels.oasis.worker_slot_program import relax_states, trace_back
 from hindsched.solvers.kernels.ties import TIE
 from hindsched.solvers.oracles.base import Response
 
@@ -59,7 +59,7 @@ class SlotEngine:
             if utilities[t] <= best:
                 break
             worker_price, ps_price = (each[:, t - 1] for each in paid)
-            order = in_order(worker_price), in_order(ps_price)
+            order = price_ranks(worker_price), price_ranks(ps_price)
             rooms = [each[:, t - 1] for each in fits]
             key = b"".join(each.tobytes() for each in (*order, *rooms))
             if key not in known:
@@ -109,7 +109,7 @@ class SlotEngine:
         return found[0], found[1]
 
 
-def in_order(prices: Floats) -> Ints:
+def price_ranks(prices: Floats) -> Ints:
     """Each server's place, from 1, in the order of prices; equal ones (`TIE`) in the file's."""
     order = np.argsort(prices, kind="stable")
     listed = prices[order]

@@ -223,7 +223,7 @@ class PiecesOracle(MergedOracle):
         priced[: self.slots] = by_slot  # behind them all is free
         costs, last = np.zeros(len(outside)), np.zeros(len(outside), dtype=np.int64)
         begin, rates, demands = self._laid_ways
-        merged_server.all_cheapest_slots(
+        merged_server.all_cheapest_merged_slots(
             begin[:-1][jobs], begin[1:][jobs], self.first[jobs] - 1, self._work[jobs], rates,
             demands, self._by_end[jobs], priced, outside, costs, last, used,
         )  # fmt: skip

@@ -10,18 +10,19 @@ from hindsched.instances.modes import Modes, WindowInstance
 from hindsched.limits import check_memory
 from hindsched.solutions.window_solution import WindowRow, row_use
 from hindsched.solvers.kernels.placement import UNLIMITED, Kinds, Range, no_limits
-from hindsched.solvers.kernels.windows.window import cheapest_window
-
-Span = tuple[int, int]
-"""First and last slot."""
+from hindsched.solvers.kernels.windows.cheapest_window import cheapest_window
 
 
 def cheapest_row(
-    instance: WindowInstance, table: Modes, base: Floats, starts: Span, ends: Span, free: Floats,
-    prices: Floats, *, quota: Ints | None = None, on_worker: Range | None = None,
-    on_ps: Range | None = None, limit: float = np.inf, greedy: bool = False,
+    instance: WindowInstance, table: Modes, base: Floats, starts: tuple[int, int],
+    ends: tuple[int, int], free: Floats, prices: Floats, *, quota: Ints | None = None,
+    on_worker: Range | None = None, on_ps: Range | None = None, limit: float = np.inf,
+    greedy: bool = False,
 ) -> tuple[float, WindowRow] | None:  # fmt: skip
-    """Least cost and a schedule of it, up to ties, below `limit`; see `cheapest_window`."""
+    """Least cost and a schedule of it, up to ties, below `limit`; see `cheapest_window`.
+
+    `starts` and `ends` are the first and last slots of each.
+    """
     servers = len(instance.server_capacity)
     worker, server = map(np.ascontiguousarray, (instance.worker_demand, instance.ps_demand))
     kinds = Kinds(worker, server, np.ascontiguousarray(instance.ps_ratio), instance.has_ps)

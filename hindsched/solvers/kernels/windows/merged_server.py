@@ -108,7 +108,7 @@ def _envelope(rate: Floats, cost: Floats, hull: Ints) -> int:
 
 
 @njit(cache=True)
-def cheapest_slots(
+def cheapest_merged_slots(
     first: int, work: float, rate: Floats, demand: Floats, values: Floats, prices: Floats,
     limit: float, used: Floats,
 ) -> tuple[float, int]:  # fmt: skip
@@ -180,14 +180,14 @@ def cheapest_slots(
 
 
 @njit(cache=True)
-def all_cheapest_slots(
+def all_cheapest_merged_slots(
     begin: Ints, stop: Ints, first: Ints, work: Floats, rate: Floats, demand: Floats,
     values: Floats, prices: Floats, outside: Floats, costs: Floats, last: Ints, used: Floats,
 ) -> None:  # fmt: skip
     """Cost of jobs, at most `outside`, their last slots, 1-based, and use; as of the above."""
     for j in range(len(first)):
         low, high = begin[j], stop[j]
-        costs[j], end = cheapest_slots(
+        costs[j], end = cheapest_merged_slots(
             first[j], work[j], rate[low:high], demand[low:high], values[j], prices, outside[j], used
         )
         last[j] = end + 1

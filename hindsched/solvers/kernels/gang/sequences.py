@@ -1,9 +1,8 @@
-"""Free GPUs over time, what schedules of one pool cost, and annealing over sequences of jobs.
+"""What schedules of one pool cost, and annealing over sequences of jobs.
 
-Free GPUs are a step function of time: ``room[i]`` from ``time[i]`` to ``time[i + 1]``, the last
-step for ever. Placing jobs in turn at their earliest feasible start gives, over all orders, every
-schedule in which no job could start earlier alone; one of them is optimal for any objective that
-never rewards waiting.
+Placing jobs in turn at their earliest feasible start gives, over all orders, every schedule in
+which no job could start earlier alone; one of them is optimal for any objective that never rewards
+waiting.
 
 In a *sequence* each job starts as early as possible, but not before the one in front of it; every
 schedule is at most improved by sequencing its own starts so. All that a later job needs to know of
@@ -15,7 +14,7 @@ rows agree again, and a move that only delays is given up as soon as it costs to
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -24,11 +23,8 @@ from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.draws import Words, below, unit
 from hindsched.solvers.kernels.stable_order import copy_to
 
-FOREVER: Any = np.int64(2**62)
-"""The last step of a timeline begins here: no schedule comes so far."""
 
-
-class Jobs(NamedTuple):
+class GangJobs(NamedTuple):
     """What bounds and searches know of the jobs."""
 
     submit: Ints  # the jobs; pausing ones have ``duration x gpus`` units of work, (jobs,)
@@ -41,61 +37,7 @@ class Jobs(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def step_at(time: Ints, size: int, moment: int) -> int:
-    """The step that holds at a moment."""
-    return int(np.searchsorted(time[:size], moment, side="right")) - 1
-
-
-@njit(cache=True, nogil=True)
-def _split(time: Ints, room: Ints, size: int, moment: int) -> tuple[int, int]:
-    """The step that begins at a moment, made if need be; and the new size."""
-    step = step_at(time, size, moment)
-    if time[step] == moment:
-        return step, size
-    for index in range(size - 1, step, -1):
-        time[index + 1] = time[index]
-        room[index + 1] = room[index]
-    time[step + 1] = moment
-    room[step + 1] = room[step]
-    return step + 1, size + 1
-
-
-@njit(cache=True, nogil=True)
-def book(time: Ints, room: Ints, size: int, start: int, end: int, gpus: int) -> int:
-    """Take GPUs from `start` to `end`, or give them back, and join equal steps; the new size."""
-    if start >= end:
-        return size
-    first, size = _split(time, room, size, start)
-    last, size = _split(time, room, size, end)
-    for index in range(first, last):
-        room[index] -= gpus
-    for step in (last, first):
-        if step > 0 and room[step] == room[step - 1]:
-            size -= 1
-            for index in range(step, size):
-                time[index] = time[index + 1]
-                room[index] = room[index + 1]
-    return size
-
-
-@njit(cache=True, nogil=True)
-def earliest_start(
-    time: Ints, room: Ints, size: int, earliest: int, duration: int, gpus: int
-) -> int:
-    """Earliest start at which GPUs are free for a duration; `FOREVER` for none."""
-    at = step_at(time, size, earliest)
-    start = earliest
-    while at < size - 1:
-        if room[at] < gpus:
-            start = time[at + 1]
-        elif time[at + 1] >= start + duration:
-            return start
-        at += 1
-    return FOREVER
-
-
-@njit(cache=True, nogil=True)
-def cost_of(jobs: Jobs, job: int, start: int) -> float:
+def cost_of(jobs: GangJobs, job: int, start: int) -> float:
     """Cost of a job that starts then."""
     end = start + jobs.duration[job]
     late = jobs.skip[job] if end > jobs.latest[job] else 0.0
@@ -103,7 +45,7 @@ def cost_of(jobs: Jobs, job: int, start: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def total_cost(jobs: Jobs, start: Ints) -> float:
+def total_cost(jobs: GangJobs, start: Ints) -> float:
     """Cost of a schedule."""
     total = 0.0
     for job in range(start.size):
@@ -119,7 +61,7 @@ TOGETHER = 64
 
 
 @njit(cache=True, nogil=True)
-def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
+def advance(old: Ints, new: Ints, job: int, jobs: GangJobs) -> int:
     """Start the next job where the GPUs become free at `old`; fill `new`, return the start."""
     width = jobs.gpus[job]
     start = max(jobs.submit[job], old[width - 1])
@@ -135,7 +77,7 @@ def advance(old: Ints, new: Ints, job: int, jobs: Jobs) -> int:
 
 
 @njit(cache=True, nogil=True)
-def starts_in_sequence(sequence: Ints, jobs: Jobs, gpus_in_all: int) -> Ints:
+def starts_in_sequence(sequence: Ints, jobs: GangJobs, gpus_in_all: int) -> Ints:
     """Starts of jobs that start one after another, shape (jobs,)."""
     start = np.empty(sequence.size, dtype=np.int64)
     row = np.zeros((2, gpus_in_all), dtype=np.int64)
@@ -176,7 +118,7 @@ def _move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
 
 @njit(cache=True, nogil=True)
 def resequence(
-    sequence: Ints, jobs: Jobs, gpus_in_all: int, rounds: int, heat: float, state: Words,
+    sequence: Ints, jobs: GangJobs, gpus_in_all: int, rounds: int, heat: float, state: Words,
     reach: int,
 ) -> int:  # fmt: skip
     """Anneal a sequence in place at one temperature, in the cost's unit; how many jobs were placed.

@@ -15,10 +15,10 @@ from hindsched.solvers.kernels.placement import (
     UNLIMITED,
     Kinds,
     Range,
+    covering_ps,
     fill_limited,
     fits_together,
     limited_prefix,
-    num_ps,
     room_for,
 )
 from hindsched.solvers.kernels.stable_order import order_up_to_ties, stable_order
@@ -199,7 +199,7 @@ def cheapest_window(
                 most_on = min(most[host], n - 1)
                 if greedy:
                     most_on = max(0, min(most_on, n - room_before[host]))
-                units = num_ps(n - most_on, per_worker)
+                units = covering_ps(n - most_on, per_worker)
                 if ps_low[host] != forced_ps:
                     continue
                 bound = anywhere + units * ps_price[host]
@@ -209,7 +209,7 @@ def cheapest_window(
                     continue
                 limited_prefix(host, worker_low, most, price, order, elsewhere)
                 for on_host in range(most_on, worker_low[host] - 1, -1):
-                    units = num_ps(n - on_host, per_worker)
+                    units = covering_ps(n - on_host, per_worker)
                     if not ps_low[host] <= units <= min(ps_high[host], most_units):
                         continue
                     paid = on_host * price[host] + units * ps_price[host] + elsewhere[n - on_host]
@@ -240,5 +240,5 @@ def cheapest_window(
     if best_host >= 0:
         workers[best_host] = best_on
         if has_ps:
-            ps[best_host] = num_ps(n - best_on, ratio[m, ps_type[best_mode]])
+            ps[best_host] = covering_ps(n - best_on, ratio[m, ps_type[best_mode]])
     return least, best_mode, best_start

@@ -1,4 +1,4 @@
-"""Policies of clusters in use, event by event: one state and one loop, six ways to decide.
+"""Policies of clusters in use, event by event: one state and one loop, six queue disciplines.
 
 Jobs stand in a list by key, equal keys by position. ``BLOCKING`` starts jobs from the head until
 one does not fit (strict FIFO where the key is the submission); ``SKIPPING`` every job that fits
@@ -6,10 +6,10 @@ one does not fit (strict FIFO where the key is the submission); ``SKIPPING`` eve
 the head can start or stand on GPUs that it does not need then (EASY: Lifka 1995). ``RESERVING``
 gives every job, when it arrives, the earliest start that delays no earlier one; if a job ends
 before it was expected to, the others are given theirs again one at a time (conservative
-backfilling: Mu'alem & Feitelson 2001). Two ways rank all jobs anew at every event and pause those
-that have no room: ``SHORTEST_REMAINING`` (SRTF) and ``LEAST_ATTAINED``, which ranks jobs below a
-threshold of attained GPU-slots first (discretised LAS: Tiresias, NSDI 2019; Nuyens & Wierman 2008).
-A job that stays keeps its servers if they are still free in its turn.
+backfilling: Mu'alem & Feitelson 2001). Two disciplines rank all jobs anew at every event and pause
+those that have no room: ``SHORTEST_REMAINING`` (SRTF) and ``LEAST_ATTAINED``, which ranks jobs
+below a threshold of attained GPU-slots first (discretised LAS: Tiresias, NSDI 2019; Nuyens &
+Wierman 2008). A job that stays keeps its servers if they are still free in its turn.
 
 Where a gang stands: one pool is one server that has all GPUs. Small gangs take the fullest server
 that holds them (the first of equals), large ones whole free servers, largest first, and the fullest
@@ -26,15 +26,15 @@ from numba import njit
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.solvers.kernels.gang.orders import FOREVER, book, earliest_start, step_at
+from hindsched.solvers.kernels.gang.timeline import FOREVER, book, earliest_start, step_at
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
-WAYS = range(6)
-BLOCKING, SKIPPING, BACKFILLING, RESERVING, SHORTEST_REMAINING, LEAST_ATTAINED = WAYS
-PRESENT, STARTED, STOPPED = range(3)  # what `State.counts` counts
+DISCIPLINES = range(6)
+BLOCKING, SKIPPING, BACKFILLING, RESERVING, SHORTEST_REMAINING, LEAST_ATTAINED = DISCIPLINES
+PRESENT, STARTED, STOPPED = range(3)  # what `PolicyState.counts` counts
 
 
-class State(NamedTuple):
+class PolicyState(NamedTuple):
     """A cluster, the jobs that a policy knows, and what it did in the last event."""
 
     sizes: Ints  # GPUs of each server, (servers,)
@@ -65,31 +65,31 @@ def cluster_sizes(instance: GangInstance) -> Ints:
     return np.array([instance.total_gpus])
 
 
-def empty_state(sizes: Ints, jobs: int, way: int) -> State:
+def empty_state(sizes: Ints, jobs: int, discipline: int) -> PolicyState:
     """A free cluster with room for so many jobs, of which none is there yet."""
-    servers, steps = sizes.size, (2 * jobs + 4) * (way == RESERVING)
+    servers, steps = sizes.size, (2 * jobs + 4) * (discipline == RESERVING)
     by_size, counts = np.argsort(-sizes, kind="stable"), np.zeros(3, dtype=np.int64)
     gpus, expected, done, present, started, stopped, start = np.zeros((7, jobs), dtype=np.int64)
     time, room = np.zeros((2, steps, servers), dtype=np.int64)
-    if way == RESERVING:
+    if discipline == RESERVING:
         time[1], room[:2] = FOREVER, sizes
-    return State(
+    return PolicyState(
         sizes, by_size, sizes.copy(), counts, gpus, expected, np.zeros(jobs), np.full(jobs, -1),
         done, present, started, stopped, np.zeros((jobs, servers), dtype=np.int64), start, time,
         room, np.full(servers, 2),
     )  # fmt: skip
 
 
-def enlarged(state: State, way: int) -> State:
+def enlarged(state: PolicyState, discipline: int) -> PolicyState:
     """The same state with room for twice as many jobs."""
-    larger = empty_state(state.sizes, 2 * state.gpus.size, way)
+    larger = empty_state(state.sizes, 2 * state.gpus.size, discipline)
     for old, new in zip(state, larger, strict=True):
         new[: len(old)] = old
     return larger
 
 
 @njit(cache=True)
-def place(state: State, free: Ints, job: int) -> bool:
+def place_gang(state: PolicyState, free: Ints, job: int) -> bool:
     """Choose where a gang stands on free GPUs, in its row of `held`; says whether it fits."""
     sizes, held, left = state.sizes, state.held[job], state.gpus[job]
     for server in range(sizes.size):
@@ -111,14 +111,16 @@ def place(state: State, free: Ints, job: int) -> bool:
 
 
 @njit(cache=True)
-def _give(state: State, free: Ints, job: int, sign: int) -> None:
+def _release(state: PolicyState, free: Ints, job: int, sign: int) -> None:
     """Add what a job holds to free GPUs, or with the sign -1 take it."""
     for server in range(free.size):
         free[server] += sign * state.held[job, server]
 
 
 @njit(cache=True)
-def pass_event(state: State, now: int, way: int, threshold: int, ended: Ints, arrived: Ints) -> int:
+def process_event(
+    state: PolicyState, now: int, discipline: int, threshold: int, ended: Ints, arrived: Ints
+) -> int:
     """One event: jobs end, jobs arrive, the policy decides; when it wants to decide again.
 
     Whom it starts and stops is in `started` and `stopped`.
@@ -126,7 +128,7 @@ def pass_event(state: State, now: int, way: int, threshold: int, ended: Ints, ar
     present, counts = state.present, state.counts
     counts[STARTED] = counts[STOPPED] = 0
     for job in ended:
-        _give(state, state.free, job, 1)
+        _release(state, state.free, job, 1)
         state.since[job] = -1
         at = 0
         while present[at] != job:
@@ -134,26 +136,30 @@ def pass_event(state: State, now: int, way: int, threshold: int, ended: Ints, ar
         counts[PRESENT] -= 1
         for index in range(at, counts[PRESENT]):
             present[index] = present[index + 1]
-    if way == RESERVING:
+    if discipline == RESERVING:
         _reserve_again(state, now, ended)
     for job in arrived:
         state.since[job], state.done[job] = -1, 0
         present[counts[PRESENT]] = job
         counts[PRESENT] += 1
         _move_up(state, counts[PRESENT] - 1)
-        if way == RESERVING:
+        if discipline == RESERVING:
             _reserve(state, job, now)
-    if way == RESERVING:
+    if discipline == RESERVING:
         return int(_start_reserved(state, now))
-    if way >= SHORTEST_REMAINING:
-        _rank(state, now, way, threshold)
-        return int(_next_crossing(state, now, threshold)) if way == LEAST_ATTAINED else int(FOREVER)
-    _start_in_turn(state, now, way)
+    if discipline >= SHORTEST_REMAINING:
+        _rank(state, now, discipline, threshold)
+        return (
+            int(_next_crossing(state, now, threshold))
+            if discipline == LEAST_ATTAINED
+            else int(FOREVER)
+        )
+    _start_in_turn(state, now, discipline)
     return int(FOREVER)
 
 
 @njit(cache=True)
-def _move_up(state: State, at: int) -> None:
+def _move_up(state: PolicyState, at: int) -> None:
     """Move the job at a place of `present` before those that come later."""
     present, key, job = state.present, state.key, state.present[at]
     while at > 0:
@@ -166,36 +172,36 @@ def _move_up(state: State, at: int) -> None:
 
 
 @njit(cache=True)
-def _start(state: State, job: int, now: int) -> None:
+def _start(state: PolicyState, job: int, now: int) -> None:
     """A job that was placed begins to run."""
-    _give(state, state.free, job, -1)
+    _release(state, state.free, job, -1)
     state.since[job] = now
     state.started[state.counts[STARTED]] = job
     state.counts[STARTED] += 1
 
 
 @njit(cache=True)
-def _start_in_turn(state: State, now: int, way: int) -> None:
-    """Start jobs from the head, past those that do not fit if the way allows it."""
+def _start_in_turn(state: PolicyState, now: int, discipline: int) -> None:
+    """Start jobs from the head, past those that do not fit if the discipline allows it."""
     room, index = state.free.sum(), 0
     while index < state.counts[PRESENT] and room > 0:
         job = state.present[index]
         index += 1
         if state.since[job] >= 0:
             continue
-        if state.gpus[job] <= room and place(state, state.free, job):
+        if state.gpus[job] <= room and place_gang(state, state.free, job):
             _start(state, job, now)
             room -= state.gpus[job]
-        elif way != SKIPPING:
+        elif discipline != SKIPPING:
             break
     else:
         return
-    if way == BACKFILLING:
+    if discipline == BACKFILLING:
         _backfill(state, now, index)
 
 
 @njit(cache=True)
-def _backfill(state: State, now: int, index: int) -> None:
+def _backfill(state: PolicyState, now: int, index: int) -> None:
     """Start later jobs that do not delay the one in front of `index`, which does not fit."""
     until, spare = _reservation(state, state.present[index - 1], now)
     usable, room = state.free.copy(), state.free.sum()
@@ -208,15 +214,15 @@ def _backfill(state: State, now: int, index: int) -> None:
         for server in range(usable.size):
             free = state.free[server]
             usable[server] = free if short else min(free, spare[server])
-        if place(state, usable, job):
+        if place_gang(state, usable, job):
             _start(state, job, now)
             room -= state.gpus[job]
             if not short:
-                _give(state, spare, job, -1)
+                _release(state, spare, job, -1)
 
 
 @njit(cache=True)
-def _reservation(state: State, job: int, now: int) -> tuple[int, Ints]:
+def _reservation(state: PolicyState, job: int, now: int) -> tuple[int, Ints]:
     """When a job that does not fit now can start, and GPUs left free by it then, by server."""
     free, running, count = state.free.copy(), np.empty_like(state.present), 0
     for other in state.present[: state.counts[PRESENT]]:
@@ -227,17 +233,17 @@ def _reservation(state: State, job: int, now: int) -> tuple[int, Ints]:
     for index in range(count):
         ends[index] = max(now, state.since[running[index]] + state.expected[running[index]])
     order, index, until = stable_order(ends), 0, now
-    while not place(state, free, job):
+    while not place_gang(state, free, job):
         until = ends[order[index]]
         while index < count and ends[order[index]] == until:
-            _give(state, free, running[order[index]], 1)
+            _release(state, free, running[order[index]], 1)
             index += 1
-    _give(state, free, job, -1)
+    _release(state, free, job, -1)
     return until, free
 
 
 @njit(cache=True)
-def _book(state: State, job: int, begin: int, sign: int) -> None:
+def _book(state: PolicyState, job: int, begin: int, sign: int) -> None:
     """Reserve what a job holds until its expected end, or with the sign -1 give it back."""
     end = state.start[job] + state.expected[job]
     for h in range(state.sizes.size):
@@ -247,7 +253,7 @@ def _book(state: State, job: int, begin: int, sign: int) -> None:
 
 
 @njit(cache=True)
-def _reserve(state: State, job: int, now: int) -> None:
+def _reserve(state: PolicyState, job: int, now: int) -> None:
     """Book a job's earliest start from now on."""
     gpus, duration, steps = state.gpus[job], state.expected[job], state.steps
     start, free = np.int64(now), np.empty_like(state.free)
@@ -266,7 +272,7 @@ def _reserve(state: State, job: int, now: int) -> None:
             while time[step + 1] < start + duration:
                 step += 1
                 free[h] = min(free[h], room[step])
-        if place(state, free, job):
+        if place_gang(state, free, job):
             break
         start = following
     state.start[job] = start
@@ -274,7 +280,7 @@ def _reserve(state: State, job: int, now: int) -> None:
 
 
 @njit(cache=True)
-def reserve_in_order(state: State, fixed: int, order: Ints) -> None:
+def reserve_in_order(state: PolicyState, fixed: int, order: Ints) -> None:
     """Give jobs in an order their earliest starts from `start` on, beside the first `fixed`."""
     for job in range(fixed):
         _book(state, job, state.start[job], 1)
@@ -283,7 +289,7 @@ def reserve_in_order(state: State, fixed: int, order: Ints) -> None:
 
 
 @njit(cache=True)
-def _reserve_again(state: State, now: int, ended: Ints) -> None:
+def _reserve_again(state: PolicyState, now: int, ended: Ints) -> None:
     """Where a job ended early, each waiting one gets its earliest start anew; none is delayed."""
     early = False
     for job in ended:
@@ -298,7 +304,7 @@ def _reserve_again(state: State, now: int, ended: Ints) -> None:
 
 
 @njit(cache=True)
-def _start_reserved(state: State, now: int) -> int:
+def _start_reserved(state: PolicyState, now: int) -> int:
     """Start the jobs whose time has come; when that of the next one does."""
     following = FOREVER
     for job in state.present[: state.counts[PRESENT]]:
@@ -310,18 +316,18 @@ def _start_reserved(state: State, now: int) -> int:
 
 
 @njit(cache=True)
-def _run_until(state: State, job: int, now: int) -> int:
+def _run_until(state: PolicyState, job: int, now: int) -> int:
     """Slots that a job has run."""
     return state.done[job] + (now - state.since[job] if state.since[job] >= 0 else 0)
 
 
 @njit(cache=True)
-def _rank(state: State, now: int, way: int, threshold: int) -> None:
+def _rank(state: PolicyState, now: int, discipline: int, threshold: int) -> None:
     """Rank all jobs as of now and place them in turn: some begin, some stop, some move."""
     present, free, since = state.present[: state.counts[PRESENT]], state.free, state.since
     for at in range(present.size):  # they are nearly sorted already
         job = present[at]
-        if way == SHORTEST_REMAINING:
+        if discipline == SHORTEST_REMAINING:
             state.key[job] = state.expected[job] - _run_until(state, job, now)
         else:
             state.key[job] = _run_until(state, job, now) * state.gpus[job] >= threshold
@@ -333,18 +339,18 @@ def _rank(state: State, now: int, way: int, threshold: int) -> None:
             for server in range(free.size):
                 stays = stays and free[server] >= state.held[job, server]
             if stays:
-                _give(state, free, job, -1)
+                _release(state, free, job, -1)
                 continue
             state.stopped[state.counts[STOPPED]] = job
             state.counts[STOPPED] += 1
             state.done[job] = _run_until(state, job, now)
             since[job] = -1
-        if place(state, free, job):
+        if place_gang(state, free, job):
             _start(state, job, now)
 
 
 @njit(cache=True)
-def _next_crossing(state: State, now: int, threshold: int) -> int:
+def _next_crossing(state: PolicyState, now: int, threshold: int) -> int:
     """When the next running job attains the threshold."""
     soonest = FOREVER
     for job in state.present[: state.counts[PRESENT]]:
@@ -355,7 +361,9 @@ def _next_crossing(state: State, now: int, threshold: int) -> int:
 
 
 @njit(cache=True)
-def play(state: State, submit: Ints, duration: Ints, way: int, threshold: int) -> tuple[Ints, Ints]:
+def play(
+    state: PolicyState, submit: Ints, duration: Ints, discipline: int, threshold: int
+) -> tuple[Ints, Ints]:
     """Replay all jobs, which stand in order of submission.
 
     Returns rows (job, start, end), (rows, 3), and where they stand: (row, server, GPUs),
@@ -381,7 +389,9 @@ def play(state: State, submit: Ints, duration: Ints, way: int, threshold: int) -
                 count += 1
         while arrived < jobs and submit[arrived] <= now:
             arrived += 1
-        wake = pass_event(state, now, way, threshold, ended[:count], np.arange(first, arrived))
+        wake = process_event(
+            state, now, discipline, threshold, ended[:count], np.arange(first, arrived)
+        )
         for job in ended[:count]:
             rows[row_of[job]] = (job, rows[row_of[job]][1], now)
         for job in state.stopped[: state.counts[STOPPED]]:

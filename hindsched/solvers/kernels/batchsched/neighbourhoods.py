@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hindsched.arrays import Floats, Ints
 from hindsched.solvers.kernels.draws import Words, below, unit
-from hindsched.solvers.kernels.placement import fits_together, num_ps
+from hindsched.solvers.kernels.placement import covering_ps, fits_together
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 TAKE, GIVE_BACK = np.int64(1), np.int64(-1)
@@ -36,7 +36,7 @@ LITTLE = 1e-9
 """Relative gain below which a plan is no better."""
 
 
-class Jobs(NamedTuple):
+class WindowJobs(NamedTuple):
     """The jobs and the cluster's types, which no move changes."""
 
     arrival: Ints  # first slot, 0-based, (jobs,)
@@ -54,7 +54,7 @@ class Jobs(NamedTuple):
     has_ps: bool  # whether workers need PSs
 
 
-class Cluster(NamedTuple):
+class FreeCapacity(NamedTuple):
     """What is free."""
 
     free: Floats  # whole units, in floats, which tell quotients sooner, (servers, resources, slots)
@@ -62,7 +62,7 @@ class Cluster(NamedTuple):
     total: NDArray[np.int32]  # their sum over the servers, (worker types, slots)
 
 
-class Plan(NamedTuple):
+class WindowPlan(NamedTuple):
     """Schedules of all jobs."""
 
     # worker type, start (0-based), stop, host of PSs (-1: none), their type and number, (jobs, 6)
@@ -70,7 +70,7 @@ class Plan(NamedTuple):
     workers: NDArray[np.int32]  # workers by server, (jobs, servers)
 
 
-class Prices(NamedTuple):
+class SearchPrices(NamedTuple):
     """What guides the search."""
 
     # prefix sums over the slots of the price of one worker or PS, (types, slots + 1)
@@ -81,7 +81,7 @@ class Prices(NamedTuple):
 
 
 @njit(cache=True)
-def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
+def excess_costs(jobs: WindowJobs, prices: SearchPrices, slots: int) -> Floats:
     """How much a mode costs at the prices above its job's cheapest one, in slots of the job."""
     found = np.full(jobs.modes.shape[0], np.inf)
     for j in range(jobs.weight.shape[0]):
@@ -104,7 +104,7 @@ def excess_costs(jobs: Jobs, prices: Prices, slots: int) -> Floats:
 
 
 @njit(cache=True)
-def renew_room(h: int, start: int, stop: int, cluster: Cluster, share: Floats) -> None:
+def renew_room(h: int, start: int, stop: int, cluster: FreeCapacity, share: Floats) -> None:
     """Count anew the workers that fit on a server in slots from `start` on, before `stop`.
 
     Half a unit more changes no quotient of whole numbers, and no rounding can then change one.
@@ -130,7 +130,9 @@ def renew_room(h: int, start: int, stop: int, cluster: Cluster, share: Floats) -
 
 
 @njit(cache=True)
-def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> None:
+def book_job(
+    sign: np.int64, j: int, plan: WindowPlan, cluster: FreeCapacity, jobs: WindowJobs
+) -> None:
     """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`)."""
     m, start, stop, host, p, units = plan.what[j]
     free, workers, worker, ps = cluster.free, plan.workers, jobs.worker, jobs.ps
@@ -149,7 +151,7 @@ def use(sign: np.int64, j: int, plan: Plan, cluster: Cluster, jobs: Jobs) -> Non
 
 
 @njit(cache=True)
-def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
+def lower_free(left: Floats, free: Floats, first: int, stop: int) -> None:
     """Lower what is free on all servers to what is in some more slots."""
     for h in range(left.shape[0]):
         for r in range(left.shape[1]):
@@ -162,7 +164,7 @@ def lower(left: Floats, free: Floats, first: int, stop: int) -> None:
 
 @njit(cache=True)
 def beside(
-    mode: Ints, m: int, p: int, most: int, elsewhere: int, left: Floats, jobs: Jobs
+    mode: Ints, m: int, p: int, most: int, elsewhere: int, left: Floats, jobs: WindowJobs
 ) -> tuple[int, int]:
     """Workers on a host and its PSs, the fewest; PSs 0 if it can be none."""
     count = mode[1]
@@ -171,7 +173,7 @@ def beside(
         return count, 1 if found else 0
     on = min(most, count - 1)
     while on >= 0 and count - on <= elsewhere:
-        units = num_ps(count - on, jobs.ratio[m, p])
+        units = covering_ps(count - on, jobs.ratio[m, p])
         if fits_together(on, units, jobs.worker[m], jobs.ps[p], left):
             return on, units
         on -= 1
@@ -179,7 +181,9 @@ def beside(
 
 
 @njit(cache=True)
-def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: Jobs) -> bool:
+def has_host(
+    k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: WindowJobs
+) -> bool:
     """Whether some server can hold the fewest PSs of a mode that any server needs."""
     mode = jobs.modes[k]
     p, fewest = mode[3], mode[4]
@@ -192,8 +196,8 @@ def has_host(k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, 
 
 
 @njit(cache=True)
-def find(
-    j: int, multiple: float, prices: Prices, cluster: Cluster, jobs: Jobs
+def cheapest_mode(
+    j: int, multiple: float, prices: SearchPrices, cluster: FreeCapacity, jobs: WindowJobs
 ) -> tuple[int, int, int]:
     """Cheapest mode of a job at a multiple of the prices, its worker type and start; -1 if none."""
     servers, resources, slots = cluster.free.shape
@@ -249,7 +253,7 @@ def find(
                 if jobs.has_ps:
                     if lowered == 0:
                         left[:] = np.inf
-                    lower(left, cluster.free, t + lowered, stop)
+                    lower_free(left, cluster.free, t + lowered, stop)
                     lowered = length
                     if not has_host(k, m, total, room, left, jobs):
                         continue
@@ -259,9 +263,9 @@ def find(
 
 
 @njit(cache=True)
-def place(
-    j: int, k: int, m: int, start: int, prices: Prices, plan: Plan, cluster: Cluster, jobs: Jobs,
-    word: Words,
+def place_job(
+    j: int, k: int, m: int, start: int, prices: SearchPrices, plan: WindowPlan,
+    cluster: FreeCapacity, jobs: WindowJobs, word: Words,
 ) -> None:  # fmt: skip
     """Put a job on the servers on which it wastes least, at what a resource is worth."""
     mode = jobs.modes[k]
@@ -271,7 +275,7 @@ def place(
     stop = start + length
     room, waste = np.empty(servers, np.int16), np.empty(servers)
     left, value = np.full((servers, resources), np.inf), np.zeros(servers)
-    lower(left, free, start, stop)
+    lower_free(left, free, start, stop)
     room[:] = all_room[m, start]
     for t in range(start + 1, stop):
         for h in range(servers):
@@ -322,8 +326,8 @@ def place(
 
 @njit(cache=True)
 def insert_all(
-    order: Ints, multiple: float, budget: float, prices: Prices, plan: Plan, cluster: Cluster,
-    jobs: Jobs, word: Words,
+    order: Ints, multiple: float, budget: float, prices: SearchPrices, plan: WindowPlan,
+    cluster: FreeCapacity, jobs: WindowJobs, word: Words,
 ) -> tuple[int, float]:  # fmt: skip
     """Put jobs back one after the other within the budget: how many, their weighted completion."""
     ahead = 0.0
@@ -332,19 +336,19 @@ def insert_all(
     cost = 0.0
     for done, j in enumerate(order):
         ahead -= jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
-        k, m, t = find(j, multiple, prices, cluster, jobs)
+        k, m, t = cheapest_mode(j, multiple, prices, cluster, jobs)
         if k < 0:
             return done, cost
         cost += jobs.weight[j] * (t + jobs.modes[k, 2] + 1)
         if cost + ahead > budget:
             return done, cost
-        place(j, k, m, t, prices, plan, cluster, jobs, word)
-        use(TAKE, j, plan, cluster, jobs)
+        place_job(j, k, m, t, prices, plan, cluster, jobs, word)
+        book_job(TAKE, j, plan, cluster, jobs)
     return len(order), cost
 
 
 @njit(cache=True)
-def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
+def choose_removed(plan: WindowPlan, jobs: WindowJobs, word: Words) -> Ints:
     """Jobs to take out, the pivot first: that has its way, or the order is by noisy density."""
     number = jobs.weight.shape[0]
     end = plan.what[:, 2].astype(np.float64)
@@ -375,8 +379,8 @@ def choose(plan: Plan, jobs: Jobs, word: Words) -> Ints:
 
 @njit(cache=True)
 def improve(
-    moves: int, heat: float, cost: Floats, plan: Plan, cluster: Cluster,
-    prices: Prices, jobs: Jobs, word: Words,
+    moves: int, heat: float, cost: Floats, plan: WindowPlan, cluster: FreeCapacity,
+    prices: SearchPrices, jobs: WindowJobs, word: Words,
 ) -> int:  # fmt: skip
     """Try moves of a plan until one makes it better than the best; return how many were tried.
 
@@ -385,7 +389,7 @@ def improve(
     what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
     workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
     for tried in range(moves):
-        chosen = choose(plan, jobs, word)
+        chosen = choose_removed(plan, jobs, word)
         count = chosen.shape[0]
         before = 0.0
         keys = np.empty(count)
@@ -394,7 +398,7 @@ def improve(
             copy_to(what[i], plan.what[j])
             copy_to(workers[i], plan.workers[j])
             before += jobs.weight[j] * (plan.what[j, 2] + 1)
-            use(GIVE_BACK, j, plan, cluster, jobs)
+            book_job(GIVE_BACK, j, plan, cluster, jobs)
             keys[i] = -prices.density[j] * np.exp(unit(word) + unit(word) + unit(word))
         if unit(word) < 0.4:
             keys[0] = -np.inf
@@ -409,9 +413,9 @@ def improve(
                 return tried + 1
             continue
         for i in range(done):
-            use(GIVE_BACK, order[i], plan, cluster, jobs)
+            book_job(GIVE_BACK, order[i], plan, cluster, jobs)
         for i in range(count):
             copy_to(plan.what[chosen[i]], what[i])
             copy_to(plan.workers[chosen[i]], workers[i])
-            use(TAKE, chosen[i], plan, cluster, jobs)
+            book_job(TAKE, chosen[i], plan, cluster, jobs)
     return moves

@@ -31,7 +31,7 @@ from hindsched.solvers.kernels.placement import NOTHING, Range, fill_limited, li
 from hindsched.solvers.kernels.ties import TIE
 
 
-class Side(NamedTuple):
+class ServerPool(NamedTuple):
     """The servers of workers, or of PSs, as one job meets them."""
 
     prices: Floats  # prices of the capacity rows, (H, R, T)
@@ -41,7 +41,7 @@ class Side(NamedTuple):
     demand: Floats  # demand of one unit, (R,)
 
 
-class Task(NamedTuple):
+class Workload(NamedTuple):
     """What a job has to do, and what it is worth."""
 
     needed: Ints  # PSs needed for 0..N workers, (N + 1,)
@@ -106,7 +106,7 @@ def slot_costs(workers, ps, needed, t, on_worker, on_ps, cost):
 
 @njit(cache=True, nogil=True)
 def best_schedule(workers, ps, task, floor):
-    """Best payoff of one job, its completion slot, and the `placed` workers and PSs.
+    """Best payoff of one job, its completion slot, and the `cheapest_units` workers and PSs.
 
     -inf, 0 and nothing if no payoff is above `floor`.
     """
@@ -157,7 +157,7 @@ def best_schedule(workers, ps, task, floor):
         best = -np.inf
     else:
         trace_back(table, costs, windows, steps, total, arrival, end, tie, chosen)
-    return best, end, placed(workers, chosen), placed(ps, needed[chosen])
+    return best, end, cheapest_units(workers, chosen), cheapest_units(ps, needed[chosen])
 
 
 @njit(cache=True, nogil=True)
@@ -202,7 +202,7 @@ def trace_back(table, costs, windows, steps, total, arrival, end, tie, workers):
 
 
 @njit(cache=True, nogil=True)
-def placed(side, wanted):
+def cheapest_units(side, wanted):
     """Slot, server and number of the `wanted` units by slot, (T + 1,), cheapest first."""
     entries = np.empty((3, wanted.shape[0] * side.room.shape[0]), np.int64)
     stop = 0

@@ -28,7 +28,8 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.solvers.kernels.gang.orders import FOREVER, Jobs
+from hindsched.solvers.kernels.gang.sequences import GangJobs
+from hindsched.solvers.kernels.gang.timeline import FOREVER
 
 NEGLIGIBLE = 12.0
 """Starts that are so many mu dearer than the best have no weight."""
@@ -63,7 +64,7 @@ def _paid(cut: Ints, price: Floats, total: Floats, interval: int, time: int) -> 
 
 @njit(cache=True)
 def _breaks(
-    cut: Ints, price: Floats, total: Floats, blocks: Jobs, job: int, slack: float, starts: Ints,
+    cut: Ints, price: Floats, total: Floats, blocks: GangJobs, job: int, slack: float, starts: Ints,
     values: Floats,
 ) -> tuple[int, float]:  # fmt: skip
     """Fill a job's starts in one piece at which its cost bends, and what it then costs in all.
@@ -125,7 +126,7 @@ def _finish_use(cut: Ints, use: Floats, change: Floats) -> None:
 
 
 @njit(cache=True)
-def rigid_responses(cut: Ints, price: Floats, blocks: Jobs) -> tuple[Ints, Floats, Floats]:
+def rigid_responses(cut: Ints, price: Floats, blocks: GangJobs) -> tuple[Ints, Floats, Floats]:
     """Starts (-1: does not run) and values of all jobs, and GPU-slots used by interval."""
     jobs, last = blocks.submit.size, price.size
     total = _integral(cut, price)
@@ -146,7 +147,7 @@ def rigid_responses(cut: Ints, price: Floats, blocks: Jobs) -> tuple[Ints, Float
 
 @njit(cache=True)
 def soft_responses(
-    cut: Ints, price: Floats, blocks: Jobs, mu: float
+    cut: Ints, price: Floats, blocks: GangJobs, mu: float
 ) -> tuple[float, float, Floats, Floats]:
     """Smoothed responses of all jobs in one piece.
 
@@ -184,8 +185,8 @@ def soft_responses(
 
 
 @njit(cache=True)
-def _sweep(
-    cut: Ints, price: Floats, blocks: Jobs, job: int, until: int
+def _follow_completion(
+    cut: Ints, price: Floats, blocks: GangJobs, job: int, until: int
 ) -> tuple[np.int64, float, Held]:
     """Follow the cheapest GPU-slots as the completion grows: best completion, value, levels held.
 
@@ -265,7 +266,7 @@ def _replace(
 
 @njit(cache=True)
 def pausing_responses(
-    cut: Ints, price: Floats, blocks: Jobs, factor: Floats
+    cut: Ints, price: Floats, blocks: GangJobs, factor: Floats
 ) -> tuple[Ints, Floats, Floats]:
     """Completions (-1: does not run) and values of all jobs, and GPU-slots used by interval.
 
@@ -277,9 +278,9 @@ def pausing_responses(
     use = np.zeros(price.size)
     for job in range(jobs):
         scaled = price * factor[job]
-        completion[job], value[job], held = _sweep(cut, scaled, blocks, job, FOREVER)
+        completion[job], value[job], held = _follow_completion(cut, scaled, blocks, job, FOREVER)
         if completion[job] >= 0:
-            _, _, held = _sweep(cut, scaled, blocks, job, completion[job])
+            _, _, held = _follow_completion(cut, scaled, blocks, job, completion[job])
             for _, amount, interval in held:
                 if 0 <= interval < use.size:
                     use[interval] += amount * factor[job]

@@ -19,7 +19,7 @@ from collections import defaultdict
 
 import hindsched as hs
 from hindsched.models.oasis.offline import OasisSubproblem
-from hindsched.models.oasis.slots import SlotProgram
+from hindsched.models.oasis.slot_program import OasisSlotProgram
 from hindsched.models.windows.program import WindowSubproblem
 from hindsched.online.astraea import paper
 from hindsched.online.batchsched import algorithms as batchsched
@@ -117,7 +117,7 @@ def main() -> None:
         timed(owner, "set", "set")
         timed(owner, "extract", "read")
     timed(slots, "solve_convex", "solve")
-    timed(SlotProgram, "set", "set")
+    timed(OasisSlotProgram, "set", "set")
     for owner in (subproblem, batchsched):
         timed(owner, "subproblem", "build")
     timed(paper.models, "build_subproblem", "build")

@@ -23,7 +23,8 @@ from scipy.sparse import coo_array
 from hindsched.errors import InputError
 from hindsched.instances import base as instances_base
 from hindsched.instances.base import Instance, Name, NonNegative, Positive, PositiveCount, Record
-from hindsched.solutions.base import Assignments, Solution, Violation
+from hindsched.kernel import Violation
+from hindsched.solutions.base import Assignments, Solution
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, Feature
 from hindsched.solvers.oracles.rows import Rows, RowSet
@@ -101,11 +102,11 @@ class ToySolution(Solution):
         for job in self.instance.jobs:
             if job.name not in self.place:
                 if self.formulation != "optional":
-                    found.append(Violation("(1)", f"job {job.name}", 1.0))
+                    found.append(Violation("(1)", job.name))
                 continue
             server, start = self.place[job.name]
             if start not in self.instance.starts(job):
-                found.append(Violation("(2)", f"job {job.name}", 1.0))
+                found.append(Violation("(2)", job.name))
                 continue
             for slot in range(start, start + job.length):
                 used[server, slot] += job.demand
@@ -113,7 +114,7 @@ class ToySolution(Solution):
             for slot in self.slots():
                 over = used[server.name, slot] - server.capacity
                 if over > 1e-9:
-                    found.append(Violation("(3)", f"{server.name}, slot {slot}", over))
+                    found.append(Violation("(3)", "", server.name, "", slot, slot, over))
         return found
 
     def slots(self):

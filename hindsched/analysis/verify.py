@@ -21,7 +21,7 @@ from hindsched.instances.io import read_json, write
 from hindsched.json_types import JsonObject
 from hindsched.kernel.__main__ import judge
 from hindsched.kernel.reading import exact_numbers
-from hindsched.solutions.base import Solution, Violation, read_solution
+from hindsched.solutions.base import Solution, read_solution
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.door.result import Result, relative_gap
 
@@ -50,7 +50,7 @@ class Verification:
     formulation: str
     sense: str
     objective: float
-    violations: list[Violation]
+    violations: list[kernel.Violation]
     bound: float | None = None  # the tightest of the certificates'
     kind: str | None = None  # of that one
     leaves: int | None = None

@@ -53,7 +53,7 @@ OFFERS = {
     "instance": ("INSTANCE",),
     "generator": ("PRESETS", "SUITES", "generate"),
     "solution": ("SOLUTION",),
-    "offline": ("FORMS", "build_offline"),
+    "offline": ("MODELS",),
     "oracle": ("ORACLE_ROWS", "build"),
     "dynamics": ("State", "committed_rows"),
     "algorithms": ("ALGORITHMS",),

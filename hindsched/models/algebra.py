@@ -13,7 +13,7 @@ Expr: TypeAlias = Any  # what a rule returns: an expression, a relation, a varia
 ModelComponent: TypeAlias = Any  # a variable, constraint or objective, or an element of one
 
 
-def whole(relax: bool) -> Any:
+def integer(relax: bool) -> Any:
     """Domain of what is counted."""
     return pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
 

@@ -1,34 +1,10 @@
-"""What every family's declarative programs share: their face, and what is fixed in the middle.
-
-Each family's module ``models/<family>/offline.py`` offers
-
-``FORMS``
-    For each formulation the ways in which it can be written, the default first. All forms of one
-    formulation have the same optimum; ``printed`` is the program as the paper prints it.
-``build_offline(instance, formulation, *, form=None, relax=False, commitments=None, ...)``
-    An `OfflineProgram`: the jobs' blocks, the linking rows, the objective. `offline_program` calls
-    it with one of ``FORMS``, or with None for the form that suits the instance.
-``AGGREGATED`` (optional)
-    Settings of `build_offline` under which identical servers are added up: a relaxation whose
-    linear relaxation has the same optimum as the program's own.
-``JOBS_SHARE_COSTS`` (optional)
-    True where what jobs cost in one slot does not add up.
-``program_bytes(instance, jobs)`` (optional)
-    What the default program of these jobs, by position, needs at least: where slots have no end.
-``build_subproblem(instance, position, formulation)``
-    A `Subproblem`: one block of the same with mutable prices and what is left of the capacities.
-``build_dual(instance, formulation)`` (optional)
-    A `DualProgram`: the paper's dual.
-``build_slot(instance, slot)`` (in ``slot_program.py``, optional)
-    The paper's program of one slot in CVXPY, with the face of the others.
-"""
+"""What every family's declarative programs share, and what a family offers: `FamilyModels`."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -36,12 +12,12 @@ import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, JobRecord, family_module, has_module
+from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
 from hindsched.models.algebra import ModelComponent
-from hindsched.models.declared import Declared
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Commitments, Solution, Violation
+from hindsched.models.declared import PyomoProgram
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Commitments, Solution
 
 __all__ = ["Commitments", "Duals"]
 
@@ -57,16 +33,16 @@ RUN, COMMIT = POLICIES = ("run", "commit")
 PRINTED = "printed"  # the one word, in all families, for the program as the paper prints it
 
 
-class Hedge(NamedTuple):
+class ScenarioPolicy(NamedTuple):
     """What a program must allow to a policy that does not know which future it is in."""
 
-    policies: str  # ``run`` or ``commit``
+    kind: str  # ``run`` or ``commit``
     last_arrival: int  # in any future: a schedule may wait for a job that never comes
-    worst: float | None = None  # where costs are minimised, the most to be looked at
+    worst_cost: float | None = None  # where costs are minimised: schedules above it are left out
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OfflineProgram(Declared, Generic[Planned]):
+class OfflineProgram(PyomoProgram, Generic[Planned]):
     """A family's offline program: the jobs' blocks, the linking rows and the objective.
 
     A family's own class adds, as typed attributes, whatever else its program is made of.
@@ -111,7 +87,7 @@ class OfflineProgram(Declared, Generic[Planned]):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Subproblem(Declared):
+class Subproblem(PyomoProgram):
     """One job's block with mutable prices and what is left of the capacities."""
 
     position: int  # of the job in the instance
@@ -131,8 +107,30 @@ class Subproblem(Declared):
         """The job's schedule at the variables' values, as a solution of its instance."""
 
 
+@dataclass(frozen=True)
+class BrokenRow:
+    """A row or bound of a dual program that a point breaks."""
+
+    constraint: str  # the paper's equation number, such as "(2)"
+    where: str  # the row's name
+    amount: float  # in the row's own unit
+
+    @property
+    def rule(self) -> str:
+        """The constraint, as the kernel's violations call it."""
+        return self.constraint
+
+    @property
+    def detail(self) -> str:
+        """By how much."""
+        return f"by {self.amount:.6g}"
+
+    def __str__(self) -> str:
+        return f"{self.rule} at {self.where}: {self.detail}"
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class DualProgram(Declared):
+class DualProgram(PyomoProgram):
     """A paper's dual as a program of its own, with the check of its points."""
 
     whose: str  # the dual's number and the program whose dual it is, as the title says it
@@ -150,13 +148,13 @@ class DualProgram(Declared):
     def payoffs(self) -> Floats:
         """Payoff of each job at the variables' values, in the instance's order."""
 
-    def violations(self, best: Sequence[float | None] | None = None) -> list[Violation]:
+    def violations(self, best: Sequence[float | None] | None = None) -> list[BrokenRow]:
         """Rows and bounds that the variables' present values break.
 
         A dual that has a row for every schedule, and does not list them, needs the `best` payoff of
         each job at the present prices (None for a job without a schedule).
         """
-        found = []
+        broken = []
         rows = self.model.component_data_objects(pyo.Constraint, active=True)
         for item in (*rows, *self.model.component_data_objects(pyo.Var)):
             value = pyo.value(getattr(item, "body", item), exception=False) or 0.0
@@ -165,19 +163,44 @@ class DualProgram(Declared):
             over, size = max(below, above), max(1.0, abs(item.lb or 0.0), abs(item.ub or 0.0))
             if over > FEASIBILITY_TOLERANCE * size:
                 number, _, _ = (item.parent_component().doc or "(").partition(")")
-                found.append(Violation(f"{number})", item.name, over))
-        return found
+                broken.append(BrokenRow(f"{number})", item.name, over))
+        return broken
 
 
-def model_module(family: str) -> ModuleType:
-    """The module with a family's declarative programs, found by its name."""
-    return family_module("models", family, "offline")
+@dataclass(frozen=True, kw_only=True)
+class FamilyModels:
+    """What a family offers on this floor: ``MODELS`` of its ``offline.py``."""
+
+    forms: Forms
+    """Ways to write each formulation, all with the same optimum; ``printed`` is the paper's."""
+    build_offline: Callable[..., OfflineProgram[Any]]
+    """``(instance, formulation, *, form, relax, commitments, incumbent, policy)``: all blocks, the
+    linking rows, the objective; without a form the one that suits the instance. `policy`, a
+    `ScenarioPolicy`, is there for families with `decisions`."""
+    build_subproblem: Callable[..., Subproblem] | None = None
+    """``(instance, position, formulation)``: a block with mutable prices and capacities."""
+    build_dual: Callable[..., DualProgram] | None = None
+    """``(instance, formulation)``: the paper's dual."""
+    build_slot: Callable[..., Any] | None = None
+    """``(instance, slot)``: the paper's program of one slot in CVXPY."""
+    aggregated: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of `build_offline` under which identical servers are added up: a relaxation whose
+    linear relaxation has the same optimum as the program's own."""
+    program_bytes: Callable[[Any, Iterable[int]], float] = lambda instance, jobs: 0.0
+    """What the default program of these jobs, by position, needs at least."""
+    jobs_share_costs: bool = False
+    """Whether what jobs cost in one slot does not add up."""
+    decisions: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    """By form, the variables that a policy decides (`models.futures`) and where in their index the
+    slot stands: None for what is decided when the job arrives."""
+    reveal_delay: int = 0
+    """Slots between a job's arrival and the step in which an algorithm learns of it."""
 
 
-def aggregated(family: str) -> Mapping[str, Any]:
-    """Settings of a family's `build_offline` for the smallest program with its LP's optimum."""
-    found: Mapping[str, Any] = getattr(model_module(family), "AGGREGATED", {})
-    return found
+def family_models(family: str) -> FamilyModels:
+    """What a family offers on this floor, found by its word."""
+    models: FamilyModels = family_module("models", family, "offline").MODELS
+    return models
 
 
 def row_prices(rows: ModelComponent, duals: Duals, sign: int = 1) -> dict[Any, float]:
@@ -195,26 +218,25 @@ def offline_program(
 
     A form never changes the optimum: one that only another formulation has is refused.
     """
-    module, commitments = model_module(instance.family), build.get("commitments") or Commitments()
+    models, commitments = family_models(instance.family), build.get("commitments") or Commitments()
     decided = commitments.locked | commitments.rejected
     check_size(instance, [i for i, job in enumerate(instance.jobs) if job.name not in decided])
-    forms: Forms = module.FORMS
+    forms = models.forms
     chosen = next(iter(forms)) if formulation is None else instance.check_formulation(formulation)
     if form is not None and form not in forms[chosen]:
         rule = f"must be {' or '.join(forms[chosen])} in the formulation {chosen}"
         others = [name for name, known in forms.items() if form in known]
         raise InputError("form", form, rule + (f"; {', '.join(others)} has it" if others else ""))
-    made: OfflineProgram = module.build_offline(instance, chosen, form=form, **build)
-    made.settings = {"form": form, **build}
-    return made
+    program = models.build_offline(instance, chosen, form=form, **build)
+    program.settings = {"form": form, **build}
+    return program
 
 
 def check_size(instance: Instance, jobs: Sequence[int] | None = None) -> None:
     """Refuse a program of these jobs (all) that no memory will hold, before a row is built."""
-    needed = getattr(model_module(instance.family), "program_bytes", None)
-    if needed is not None:
-        jobs = range(len(instance.jobs)) if jobs is None else jobs
-        check_memory(f"the program of {instance.name}", needed(instance, jobs))
+    jobs = range(len(instance.jobs)) if jobs is None else jobs
+    needed = family_models(instance.family).program_bytes(instance, jobs)
+    check_memory(f"the program of {instance.name}", needed)
 
 
 def subproblem(
@@ -222,25 +244,25 @@ def subproblem(
 ) -> Subproblem:
     """The subproblem of a job (its record, name or position), found by the instance's word."""
     position, chosen = instance.position_of(job), instance.check_formulation(formulation)
-    module = model_module(instance.family)
-    made: Subproblem = module.build_subproblem(instance, position, chosen, **build)
-    return made
+    builder = family_models(instance.family).build_subproblem
+    if builder is None:
+        raise InputError("family", instance.family, "must be one with subproblems")
+    return builder(instance, position, chosen, **build)
 
 
 def dual_program(
     instance: Instance, formulation: str | None = None, **build: object
 ) -> DualProgram:
     """The paper's dual, found by the instance's word."""
-    module, chosen = model_module(instance.family), instance.check_formulation(formulation)
-    if not hasattr(module, "build_dual"):
+    builder = family_models(instance.family).build_dual
+    if builder is None:
         raise InputError("family", instance.family, "must be one whose paper states a dual")
-    made: DualProgram = module.build_dual(instance, chosen, **build)
-    return made
+    return builder(instance, instance.check_formulation(formulation), **build)
 
 
 def convex_program(instance: Instance, slot: int, **build: object) -> Any:
     """The convex program of one slot of the family's paper, found by the instance's word."""
-    if not has_module("models", instance.family, "slot_program"):
+    builder = family_models(instance.family).build_slot
+    if builder is None:
         raise InputError("family", instance.family, "must be one with convex programs")
-    module = family_module("models", instance.family, "slot_program")
-    return module.build_slot(instance, slot, **build)
+    return builder(instance, slot, **build)

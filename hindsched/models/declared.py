@@ -1,9 +1,9 @@
-"""A Pyomo model with a face: what its parts say, how large it is, its file, its labelled numbers.
+"""A Pyomo model that can describe itself: its parts, its size, its file, its labelled numbers.
 
-A family's program, subproblem or dual is a `Declared`: it *has* a `ConcreteModel` whose variables
-and constraints carry a sentence each (Pyomo's ``doc``, beginning with the paper's number in round
-brackets), and a table of `Symbol` that says what the indices are and in which unit the numbers
-count.
+A family's program, subproblem or dual is a `PyomoProgram`: it *has* a `ConcreteModel` whose
+variables and constraints carry a sentence each (Pyomo's ``doc``, beginning with the paper's number
+in round brackets), and a table of `Symbol` that says what the indices are and in which unit the
+numbers count.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Component:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Face(ABC):
+class DeclarativeProgram(ABC):
     """What every declarative program can say of itself, whatever it is written in."""
 
     SYMBOLS: ClassVar[Mapping[str, Symbol]] = {}
@@ -172,7 +172,7 @@ class Face(ABC):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Declared(Face):
+class PyomoProgram(DeclarativeProgram):
     """A Pyomo model that belongs to an instance and can say what it is."""
 
     model: pyo.ConcreteModel

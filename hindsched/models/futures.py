@@ -6,8 +6,8 @@ then. Scenarios with equal histories are indistinguishable: a policy decides the
 
     x_s[.., t] = x_s'[.., t]   for all s, s' with equal history at t                          (N)
 
-for the variables that say what happens, or begins, in slot t. Each family's ``offline`` module
-names these by form in ``DECISIONS``. Two classes of policies:
+for the variables that say what happens, or begins, in slot t. Each family names
+these by form (`FamilyModels.decisions`). Two classes of policies:
 
 ``run``
     Slot by slot, as widely as the family's rules allow; in oasis a job may be given up.
@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from inspect import signature
 from math import fsum
 from typing import Any
 
@@ -30,7 +29,15 @@ import pyomo.environ as pyo
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, canonical_json
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import COMMIT, POLICIES, RUN, Duals, Hedge, OfflineProgram, model_module
+from hindsched.models.base import (
+    COMMIT,
+    POLICIES,
+    RUN,
+    Duals,
+    OfflineProgram,
+    ScenarioPolicy,
+    family_models,
+)
 from hindsched.models.declared import IndexValue, Symbol, block_index
 from hindsched.solutions.base import Solution
 
@@ -112,9 +119,9 @@ class Futures:
     @cached_property
     def _histories(self) -> list[list[tuple[int, str]]]:
         """Slot and record of each job of each scenario."""
-        later = getattr(model_module(self.instances[0].family), "TOLD_AFTER_ARRIVAL", 0)
+        delay = family_models(self.instances[0].family).reveal_delay
         return [
-            [(instance.arrival_of(job) + later, canonical_json(record))
+            [(instance.arrival_of(job) + delay, canonical_json(record))
              for job, record in zip(instance.jobs, instance.to_dict()["jobs"], strict=True)]
             for instance in self.instances
         ]  # fmt: skip
@@ -297,22 +304,21 @@ def scenario_programs(
     futures: Futures, policies: str = RUN, formulation: str | None = None, *,
     form: str | None = None, relax: bool = False, worst: Sequence[float] | None = None,
 ) -> tuple[list[OfflineProgram[Any]], list[Decisions]]:  # fmt: skip
-    """Each scenario's own program and its decisions; for `worst` see `Hedge`."""
+    """Each scenario's own program and its decisions; for `worst` see `ScenarioPolicy`."""
     if policies not in POLICIES:
         raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
     first = futures.instances[0]
-    module, formulation = model_module(first.family), first.check_formulation(formulation)
-    slots = getattr(module, "DECISIONS", {})
-    forms = [each for each in slots if each in module.FORMS[formulation]]
+    models, formulation = family_models(first.family), first.check_formulation(formulation)
+    slots = models.decisions
+    forms = [each for each in slots if each in models.forms[formulation]]
     if not forms or form not in (None, *forms):
         raise InputError("form", form or formulation, f"must be {' or '.join(slots) or 'another'}")
     build: dict[str, Any] = {"form": form or forms[0], "relax": relax}
     programs, decisions = list[OfflineProgram[Any]](), list[Decisions]()
     for s, instance in enumerate(futures.instances):
-        if "hedge" in signature(module.build_offline).parameters:
-            least = None if worst is None else worst[s]
-            build["hedge"] = Hedge(policies, futures.last_arrival, least)
-        own = module.build_offline(instance, formulation, **build)
+        worst_cost = None if worst is None else worst[s]
+        build["policy"] = ScenarioPolicy(policies, futures.last_arrival, worst_cost)
+        own = models.build_offline(instance, formulation, **build)
         if (columns := own.model.nvariables() * len(futures)) > MOST_COLUMNS:
             rule = f"would have {columns} columns, at most {MOST_COLUMNS}: fewer or smaller futures"
             raise InputError("instances", f"{len(futures)} scenarios", rule)

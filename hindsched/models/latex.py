@@ -22,7 +22,7 @@ GREEK = {
 
 
 def latex(program: Any) -> str:
-    """The equations of a `Declared` for LaTeX or MathJax.
+    """The equations of a `PyomoProgram` for LaTeX or MathJax.
 
     Each rule stands as its sentence, then the mathematics of one row with the paper's number as
     tag. A rule whose ``doc`` ends in ``$...$`` is shown by that.

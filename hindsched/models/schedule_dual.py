@@ -20,8 +20,8 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.models.algebra import Expr
-from hindsched.models.base import DualProgram, Prices
-from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Violation
+from hindsched.models.base import BrokenRow, DualProgram, Prices
+from hindsched.solutions.base import FEASIBILITY_TOLERANCE
 
 
 class Priced(NamedTuple):
@@ -66,7 +66,7 @@ class ScheduleDual(DualProgram):
                 found[name][server, k, t - 1] = max(0.0, price.value or 0.0) / unit[server, k]
         return found
 
-    def violations(self, best: Sequence[float | None] | None = None) -> list[Violation]:
+    def violations(self, best: Sequence[float | None] | None = None) -> list[BrokenRow]:
         """Rows of all schedules that the present point breaks, and signs."""
         broken, jobs = super().violations(), self.instance.jobs
         if not self.grows:
@@ -76,7 +76,7 @@ class ScheduleDual(DualProgram):
         number, _, _ = self.rows.doc.partition(")")
         for job, payoff, most in zip(jobs, self.payoffs(), best, strict=True):
             if most is not None and most - payoff > FEASIBILITY_TOLERANCE * max(1.0, abs(most)):
-                broken.append(Violation(f"{number})", f"job {job.name}", float(most - payoff)))
+                broken.append(BrokenRow(f"{number})", f"job {job.name}", float(most - payoff)))
         return broken
 
 

@@ -40,28 +40,6 @@ Assignments = Mapping[str, Sequence[Assignment]]
 
 
 @dataclass(frozen=True)
-class Violation:
-    """A broken row of a dual program, or a rule of a family that has no kernel."""
-
-    constraint: str  # the paper's equation number, such as "(2)"
-    where: str  # job, server, resource and slot
-    amount: float  # in the constraint's own unit
-
-    @property
-    def rule(self) -> str:
-        """The constraint, as the kernel's violations call it."""
-        return self.constraint
-
-    @property
-    def detail(self) -> str:
-        """By how much."""
-        return f"by {self.amount:.6g}"
-
-    def __str__(self) -> str:
-        return f"{self.rule} at {self.where}: {self.detail}"
-
-
-@dataclass(frozen=True)
 class Commitments:
     """What an online scheduler can no longer change when it plans again."""
 
@@ -84,8 +62,9 @@ class Commitments:
 class Solution(ABC):
     """Decisions for an instance.
 
-    Subclasses keep the decisions as arrays, are built by `from_assignments` (file form) or by a
-    constructor of their own, and are never changed after construction.
+    Subclasses keep the decisions as arrays and are built by `from_assignments` (file form) or by a
+    constructor of their own. Decisions do not change after construction: tables, verdict and
+    objective are worked out once. Only `given_up` is set afterwards, before any of these is read.
     """
 
     instance: Instance
@@ -152,7 +131,7 @@ class Solution(ABC):
         worth = self.instance.exact.problem(self.formulation).worth(ends)
         return math.inf if worth is None else float(worth.low)
 
-    def violations(self) -> list[Any]:
+    def violations(self) -> list[kernel.Violation]:
         """Every constraint of the formulation that is broken, by first slot; empty if feasible."""
         return list(self.verdict.violations)
 
@@ -260,6 +239,12 @@ def usage_table(
     ]  # fmt: skip
 
 
+def solution_class(family: str) -> type[Solution]:
+    """A family's class of solutions, found by its word: ``SOLUTION`` of its ``solution.py``."""
+    cls: type[Solution] = family_module("solutions", family, "solution").SOLUTION
+    return cls
+
+
 def build_solution(
     instance: Instance, assignments: Assignments, formulation: str | None = None
 ) -> Solution:
@@ -273,8 +258,7 @@ def build_solution(
     >>> hs.build_solution(instance, run.solution.assignments()).objective() == run.objective
     True
     """
-    cls: type[Solution] = family_module("solutions", instance.family, "solution").SOLUTION
-    return cls.from_assignments(instance, assignments, formulation)
+    return solution_class(instance.family).from_assignments(instance, assignments, formulation)
 
 
 def write_solution(

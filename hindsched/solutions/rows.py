@@ -31,7 +31,7 @@ def read_rows(
     return rows
 
 
-def check_apart(where: str, spans: Iterable[tuple[int, int]]) -> None:
+def refuse_overlap(where: str, spans: Iterable[tuple[int, int]]) -> None:
     """Refuse rows of one slot, given by first and last, where each is all that its job has then."""
     for (_, last), (first, end) in pairwise(sorted(spans)):
         if first <= last:
@@ -68,7 +68,7 @@ def read_counts(where: str, counts: object, names: Sequence[str]) -> Ints:
     """Read an object ``server name -> count``, shape (servers,)."""
     if not isinstance(counts, dict):
         raise InputError(where, counts, "must be an object: server name -> count")
-    positions = _positions(tuple(names))
+    positions = _name_positions(tuple(names))
     found = np.zeros(len(positions), dtype=np.int64)
     for name, count in counts.items():
         if name not in positions:
@@ -81,7 +81,7 @@ def read_counts(where: str, counts: object, names: Sequence[str]) -> Ints:
 
 
 @lru_cache(maxsize=64)
-def _positions(names: tuple[str, ...]) -> dict[str, int]:
+def _name_positions(names: tuple[str, ...]) -> dict[str, int]:
     """Position of each name; every row of a cluster asks for the same."""
     return {name: index for index, name in enumerate(names)}
 
@@ -98,7 +98,7 @@ def read_type(where: str, name: Any, names: Sequence[str]) -> int:
     return list(names).index(name)
 
 
-def stretches(table: NDArray[Any]) -> list[tuple[int, int]]:
+def equal_stretches(table: NDArray[Any]) -> list[tuple[int, int]]:
     """First and last slot, from 1, of each stretch of slots with equal rows of a table."""
     cuts = (np.flatnonzero(np.any(table[1:] != table[:-1], axis=1)) + 1).tolist()
     return list(zip([1, *(cut + 1 for cut in cuts)], [*cuts, len(table)], strict=True))

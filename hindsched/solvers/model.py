@@ -23,10 +23,10 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.models import base
-from hindsched.models.declared import Declared
+from hindsched.models.declared import PyomoProgram
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.models.schedule_dual import ScheduleDual
-from hindsched.solutions.base import Solution, Violation
+from hindsched.solutions.base import Solution
 from hindsched.solvers.door import standard_form
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program
@@ -184,7 +184,7 @@ class ModelResult:
         return f"<{self}>"
 
 
-def solve_declared(program: Declared, options: SolveOptions, **how: Any) -> ModelResult:
+def solve_declared(program: PyomoProgram, options: SolveOptions, **how: Any) -> ModelResult:
     """Solve a declarative model as `solve_program` does, and keep the point apart from it."""
     found = solve_program(program.model, options, **{"want_duals": True, **how})
     variables = program.model.component_data_objects(pyo.Var) if found.has_point else ()
@@ -222,7 +222,7 @@ class _Held:
 class _HeldPyomo(_Held):
     """A model whose program is a Pyomo model: it is given away, and written to a file."""
 
-    program: Declared
+    program: PyomoProgram
 
     @property
     def pyomo(self) -> pyo.ConcreteModel:
@@ -405,7 +405,7 @@ class DualResult(ModelResult):
     prices: Mapping[str, Floats] = field(default_factory=dict)  # by the oracle's row sets
     payoffs: Floats = field(default_factory=lambda: np.zeros(0))  # of each job
     # constraints of the dual that the point breaks, over all schedules; empty if it is feasible
-    violations: list[Violation] = field(default_factory=list)
+    violations: list[base.BrokenRow] = field(default_factory=list)
     rows: int = 0  # of schedules that were added on the way
 
 

@@ -29,7 +29,8 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import family_module, has_module
-from hindsched.solutions.base import Assignment, Solution, Violation, build_solution
+from hindsched.kernel import Violation
+from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.oracles.base import BlockOracle, Response
 

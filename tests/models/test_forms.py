@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib import import_module
 
 import highspy
 import pyomo.environ as pyo
 import pytest
 
 import hindsched as hs
-from hindsched.models.base import Commitments, offline_program
+from hindsched.models.base import Commitments, family_models, offline_program
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
@@ -23,9 +22,9 @@ SMALL = {
     "mlbroker": {"jobs": 2},
     "gang": {"preset": "small", "jobs": 3},
 }
-OFFLINE = {name: import_module(f"hindsched.models.{name}.offline") for name in SMALL}
-FORMULATIONS = [(family, word) for family in SMALL for word in OFFLINE[family].FORMS]
-FORMS = [(*both, form) for both in FORMULATIONS for form in OFFLINE[both[0]].FORMS[both[1]]]
+FORMS_OF = {name: family_models(name).forms for name in SMALL}
+FORMULATIONS = [(family, word) for family in SMALL for word in FORMS_OF[family]]
+FORMS = [(*both, form) for both in FORMULATIONS for form in FORMS_OF[both[0]][both[1]]]
 EXACT = SolveOptions(gap=1e-7)
 each_form = pytest.mark.parametrize(("family", "formulation", "form"), FORMS)
 
@@ -73,7 +72,7 @@ def test_every_form_has_the_proven_optimum_of_its_formulation(family, formulatio
     assert proven_optimum(program, tmp_path) == pytest.approx(best, rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize("form", OFFLINE["oasis"].FORMS["standard"])
+@pytest.mark.parametrize("form", FORMS_OF["oasis"]["standard"])
 def test_a_program_that_adds_up_servers_is_called_a_relaxation(form, tmp_path):
     program = hs.model(example("oasis"), form=form, aggregate=True)
     assert ("relaxation" in program.program.title) == (form != "printed")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import hindsched as hs
 from hindsched.models.base import dual_program, offline_program
 from hindsched.models.oasis import offline as models
-from hindsched.models.oasis.slots import SlotProgram
+from hindsched.models.oasis.slot_program import OasisSlotProgram
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -135,7 +135,7 @@ def test_an_infeasible_dual_point_is_named():
 
 
 def test_the_slot_program_equals_the_greedy_of_cost_t():
-    program = SlotProgram(SMALL, workloads=4)
+    program = OasisSlotProgram(SMALL, workloads=4)
     assert program.problem.is_dcp(dpp=True)
     rng = np.random.default_rng(0)
     workload = np.arange(4)

@@ -20,7 +20,7 @@ from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
 from hindsched.models.base import Commitments
-from hindsched.models.gang.sets import outlook
+from hindsched.models.gang.sets import gang_sets
 from hindsched.online.gang.algorithms import ALGORITHMS
 from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
@@ -248,7 +248,9 @@ def half_begun(instance):
     now = int(np.quantile(known.starts, 0.5))
     runs = known.assignments()
     begun = {name: rows for name, rows in runs.items() if rows[0]["from"] <= now}
-    view = outlook(instance, "non-preemptive", Commitments(now + 1, begun, frozenset(begun)), None)
+    view = gang_sets(
+        instance, "non-preemptive", Commitments(now + 1, begun, frozenset(begun)), None
+    )
     left = open_jobs(instance, "non-preemptive", view)
     assert left.fixed > 0
     assert len(view.tasks) > 5

@@ -11,7 +11,7 @@ import pytest
 import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.models.base import Commitments, aggregated, offline_program
+from hindsched.models.base import Commitments, family_models, offline_program
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.online.mlbroker.baselines import ReoptimiseWithForecasts
 from hindsched.online.oasis import algorithms as of_oasis
@@ -90,7 +90,7 @@ class Compared(RollingProgram):
         everything = Commitments(
             self.slot, self.all_rows, frozenset(self.all_locked), frozenset(self.all_rejected)
         )
-        build = aggregated(self.cluster.family) if self.relax else {}
+        build = family_models(self.cluster.family).aggregated if self.relax else {}
         program = offline_program(
             self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, relax=self.relax,
             commitments=everything, **build,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from hindsched.errors import InputError
+from hindsched.instances.mlbroker.transport import min_cost_flow
 from hindsched.solutions.base import build_solution
-from hindsched.solutions.mlbroker.transport import ship
 from hindsched.solvers.families.mlbroker.methods import find_schedule
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 
@@ -20,7 +20,7 @@ def test_transport_is_the_cheapest(data, sources, sinks):
     room = np.array([data.draw(st.integers(0, 9)) for _ in range(sinks)], dtype=float)
     prices = [data.draw(st.sampled_from([0, 0.5, 1, 2, 7, np.inf])) for _ in range(sources * sinks)]
     price = np.array(prices).reshape(sources, sinks)
-    cost, left, flow = ship(supply, room, price, np.inf)
+    cost, left, flow = min_cost_flow(supply, room, price, np.inf)
     assert np.allclose(flow.sum(axis=1).sum() + left, supply.sum())
     assert (flow.sum(axis=0) <= room + 1e-9).all()
     assert (flow >= 0).all()
@@ -36,7 +36,7 @@ def test_transport_is_the_cheapest(data, sources, sinks):
         best = linprog(finite, A_eq=out, b_eq=supply, A_ub=into, b_ub=room, bounds=open_arcs)
         assert cost == pytest.approx(best.fun, abs=1e-9)
         limit = data.draw(st.integers(0, 40)) / 2
-        limited, _, same = ship(supply, room, price, limit)
+        limited, _, same = min_cost_flow(supply, room, price, limit)
         if cost <= limit:
             assert limited == cost
             assert (same == flow).all()

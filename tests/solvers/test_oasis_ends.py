@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import hindsched as hs
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.base import offline_program
-from hindsched.models.oasis.ends import build_ends, build_leaf
+from hindsched.models.oasis.ends import build_ends, build_packing
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
@@ -77,7 +77,7 @@ def test_a_leaf_has_a_point_exactly_if_the_promises_can_be_kept(instance: Any, d
     if not ends:
         return
     possible = optimum(_with_deadlines(instance, ends)) > len(ends) - 0.5
-    leaf = build_leaf(instance, ends, find_patterns)
+    leaf = build_packing(instance, ends, find_patterns)
     result = solve_program(leaf.model, EXACT)
     assert result.has_point == possible
     assert possible or result.status == Status.INFEASIBLE
@@ -124,10 +124,10 @@ def test_a_server_with_too_many_patterns_keeps_its_capacity_rows() -> None:
     """40 GPUs hold 1-GPU workers of five jobs in thousands of ways, but only 40 of the 50."""
     job = {"worker": {"gpu": 1}, "ps": {"gpu": 1}, "chunks": 10}
     instance = make([job] * 5, [{"gpu": 40}], [{"gpu": 9}])
-    early = build_leaf(instance, dict.fromkeys(range(5), 1), find_patterns)
+    early = build_packing(instance, dict.fromkeys(range(5), 1), find_patterns)
     assert len(early.model.on_workers.eq_4_5) == 1
     assert solve_program(early.model).status == Status.INFEASIBLE
-    fewer = build_leaf(instance, dict.fromkeys(range(4), 1), find_patterns)
+    fewer = build_packing(instance, dict.fromkeys(range(4), 1), find_patterns)
     assert solve_program(fewer.model).has_point
     assert fewer.extract().violations() == []
 

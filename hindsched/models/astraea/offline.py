@@ -32,10 +32,10 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.algebra import Expr, Model, RowKey, grouped
 from hindsched.models.astraea.printed import AstraeaPrinted
-from hindsched.models.base import PRINTED, Commitments, Prices
+from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
-from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper, equation
+from hindsched.models.windows.block import CapacityRows, Family, JobBlock, Paper, equation
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
@@ -48,9 +48,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     )
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
-DECISIONS = {"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}}
-"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
-TOLD_AFTER_ARRIVAL = 1  # slots between a job's arrival and the step in which it is told
 SYMBOLS = symbols(
     """
     : eq_work zeta o eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n;
@@ -79,7 +76,7 @@ BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
 """A column of Pyomo and its part in the rows; of a server and slot, what is free there."""
 
 
-def family_of(instance: AstraeaInstance) -> Family:
+def astraea_rules(instance: AstraeaInstance) -> Family:
     """What differs from the other family of jobs in one window."""
     workers, ps = instance.worker_types, instance.ps_types
     split = len(workers)
@@ -87,8 +84,8 @@ def family_of(instance: AstraeaInstance) -> Family:
         instance,
         Paper("z", "zeta", "3", "3i", "3j", "3k", "3l", "3i"),
         (
-            Capacity("worker_capacity", "3c", "workers of a server", range(split)),
-            Capacity("ps_capacity", "3d", "PSs of a server", range(split, split + len(ps))),
+            CapacityRows("worker_capacity", "3c", "workers of a server", range(split)),
+            CapacityRows("ps_capacity", "3d", "PSs of a server", range(split, split + len(ps))),
         ),
         {
             "server": [server.name for server in instance.servers],
@@ -158,15 +155,19 @@ def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
 def build_offline(
     instance: AstraeaInstance, formulation: str, *, form: str | None = None, relax: bool = False,
     commitments: Commitments | None = None, incumbent: AstraeaSolution | None = None,
+    policy: ScenarioPolicy | None = None,
 ) -> AstraeaProgram:  # fmt: skip
     """Build (3); an optional job has no columns that earn nothing or less.
 
     A job with a row that begins before ``commitments.now``, or a locked one, keeps its rows;
-    rejected jobs get none.
+    rejected jobs get none. `incumbent` and `policy` are not used, as the horizon is hard.
     """
     form = form or FORMS[formulation][0]
     commitments = commitments or Commitments()
-    family, fixed = family_of(instance), fixed_rows(instance, commitments, AstraeaSolution.read_row)
+    family, fixed = (
+        astraea_rules(instance),
+        fixed_rows(instance, commitments, AstraeaSolution.read_row),
+    )
     free, now = left_by(family.cluster, fixed), commitments.now
     closed, must = fixed.keys() | commitments.rejected, formulation.startswith("must-complete")
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in closed]
@@ -189,7 +190,7 @@ def build_offline(
     def eq_4a(_: Model, j: int) -> Expr:
         return blocks[j].once() if must else blocks[j].chosen <= 1
 
-    used = program.add_capacities(model, family, blocks, free)
+    used = program.add_capacity_rows(model, family, blocks, free)
     if form == PRINTED:
         add_quotas(model, family, used, free)
     revenue = total(
@@ -236,7 +237,7 @@ def build_subproblem(
     where the job may not end.
     """
     program.refuse_in_pieces(formulation)
-    family, last = family_of(instance), instance.horizon
+    family, last = astraea_rules(instance), instance.horizon
     record = instance.jobs[position]
     if values is not None:
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
@@ -280,8 +281,19 @@ def build_dual(instance: AstraeaInstance, formulation: str) -> AstraeaDual:
     """Build (6); jobs in pieces have no such dual."""
     last, jobs = instance.horizon, instance.jobs
     found: AstraeaDual = program.build_schedule_dual(
-        AstraeaDual, family_of(instance), formulation, "6a",
+        AstraeaDual, astraea_rules(instance), formulation, "6a",
         {j: (job.arrival + 1, last) for j, job in enumerate(jobs)},
         lambda j, slot: instance.revenue(jobs[j], slot), last, "dual (6) of (5)",
     )  # fmt: skip
     return found
+
+
+MODELS = FamilyModels(
+    forms=FORMS,
+    build_offline=build_offline,
+    build_subproblem=build_subproblem,
+    build_dual=build_dual,
+    program_bytes=program_bytes,
+    reveal_delay=1,
+    decisions={"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}},
+)

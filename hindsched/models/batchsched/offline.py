@@ -31,12 +31,12 @@ from hindsched.instances.decimals import exactly, how_many_left, loosened
 from hindsched.instances.modes import PREEMPTIVE, modes, slot_modes
 from hindsched.limits import check_count, check_memory
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import PRINTED, Commitments, Hedge, Prices
+from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
 from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
 from hindsched.models.windows import sets as windows
-from hindsched.models.windows.block import Capacity, Family, JobBlock, Paper
+from hindsched.models.windows.block import CapacityRows, Family, JobBlock, Paper
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, row_use
@@ -49,8 +49,6 @@ FORMS: dict[str, tuple[str, ...]] = {
     "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (program.SLOTS,),
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
-DECISIONS = {"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}}
-"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
 SYMBOLS = symbols(
     """
     : q d eq_work eq_12a eq_20a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f
@@ -72,14 +70,14 @@ SYMBOLS = symbols(
 )
 
 
-def family_of(instance: BatchschedInstance) -> Family:
+def batchsched_rules(instance: BatchschedInstance) -> Family:
     """What differs from the other family of jobs in one window."""
     has_ps = instance.has_ps
     number, kinds = "2h" if has_ps else "15b", range(len(instance.resources))
     return Family(
         instance,
         Paper("s", "q", "2k", "2i", "2d" if has_ps else "15a", "2f", "2k", "13c"),
-        (Capacity("capacity", number, "what runs fits on its server", kinds),),
+        (CapacityRows("capacity", number, "what runs fits on its server", kinds),),
         {
             "server": [server.name for server in instance.servers],
             "resource": instance.resources,
@@ -119,7 +117,7 @@ class BatchschedSubproblem(program.WindowSubproblem):
 def build_offline(
     instance: BatchschedInstance, formulation: str, *, form: str | None = None,
     relax: bool = False, commitments: Commitments | None = None,
-    incumbent: BatchschedSolution | None = None, hedge: Hedge | None = None,
+    incumbent: BatchschedSolution | None = None, policy: ScenarioPolicy | None = None,
 ) -> BatchschedProgram:  # fmt: skip
     """Build (2)/(15) or ``preemptive``; its last slot follows from `incumbent`, or a list schedule.
 
@@ -128,13 +126,13 @@ def build_offline(
     """
     form = form or FORMS[formulation][0]
     commitments = commitments or Commitments()
-    now, family = commitments.now, family_of(instance)
+    now, family = commitments.now, batchsched_rules(instance)
     fixed = windows.fixed_rows(instance, commitments, BatchschedSolution.read_row)
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     if incumbent is None:
         incumbent = plan_rest(instance, commitments)
     in_pieces = form == program.SLOTS
-    latest = _latest_completions(instance, fixed, now, incumbent, jobs, in_pieces, hedge)
+    latest = _latest_completions(instance, fixed, now, incumbent, jobs, in_pieces, policy)
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
     free, model = windows.left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
@@ -155,7 +153,7 @@ def build_offline(
     def eq_2a(_: Model, j: int) -> Expr:
         return blocks[j].once()
 
-    program.add_capacities(model, family, blocks, free)
+    program.add_capacity_rows(model, family, blocks, free)
     cost = total(float(instance.jobs[j].weight) * block.completion for j, block in blocks.items())
     decided = sum(
         float(job.weight) * (fixed[job.name][-1].last + 1)
@@ -179,7 +177,7 @@ def build_max_weight(
     `last` is tau - 1 for (7b) as printed, tau with tight slots. The relaxation of (8), over whole
     schedules, whose dual `build_dual` builds, is tighter.
     """
-    family, model = family_of(instance), pyo.ConcreteModel(name=f"round of {instance.name}")
+    family, model = batchsched_rules(instance), pyo.ConcreteModel(name=f"round of {instance.name}")
     sets = windows.sets_by_job(instance, dict.fromkeys(range(len(instance.jobs)), (1, last)))
     blocks = program.add_blocks(model, family, sets, relax)
     possible = [j for j, job in sets.items() if job.columns]
@@ -188,7 +186,7 @@ def build_max_weight(
     def eq_7a(_: Model, j: int) -> Expr:
         return blocks[j].chosen <= 1
 
-    program.add_capacities(model, family, blocks, CapacityTimeline(instance.server_capacity))
+    program.add_capacity_rows(model, family, blocks, CapacityTimeline(instance.server_capacity))
     model.objective = pyo.Objective(
         expr=total(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
         sense=pyo.maximize,
@@ -202,7 +200,7 @@ def build_max_weight(
 
 def build_subproblem(
     instance: BatchschedInstance, position: int, formulation: str, *, slots: int | None = None,
-    sets: windows.JobSets | None = None,
+    sets: windows.WindowJobSets | None = None,
 ) -> BatchschedSubproblem:  # fmt: skip
     """Build subproblem (12)/(20), with prices 0 and everything free, up to slot `slots`.
 
@@ -210,7 +208,7 @@ def build_subproblem(
     `sets` says what may be chosen; by default all.
     """
     program.refuse_in_pieces(formulation)
-    family, record = family_of(instance), instance.jobs[position]
+    family, record = batchsched_rules(instance), instance.jobs[position]
     if slots is None:
         longest = int(modes(instance, record).duration.max())
         slots = max(j.arrival for j in instance.jobs) + longest
@@ -252,7 +250,7 @@ def build_dual(
     spans = dict.fromkeys(range(len(instance.jobs)), (1, last))
     primal, row = ("(8)", "9a") if instance.has_ps else ("(17)", "18a")
     found: BatchschedDual = program.build_schedule_dual(
-        BatchschedDual, family_of(instance), formulation, row, spans,
+        BatchschedDual, batchsched_rules(instance), formulation, row, spans,
         lambda j, _: float(instance.jobs[j].weight), last,
         f"dual ({row[:-1]}) of {primal}, all jobs in slots 1 to {last},",
     )  # fmt: skip
@@ -266,7 +264,7 @@ def _check_columns(what: str, columns: int, most: int) -> None:
 
 def _latest_completions(
     instance: BatchschedInstance, fixed: FixedRows, now: int, incumbent: BatchschedSolution,
-    open_jobs: list[int], in_pieces: bool, hedge: Hedge | None,
+    open_jobs: list[int], in_pieces: bool, policy: ScenarioPolicy | None,
 ) -> dict[int, int]:  # fmt: skip
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
@@ -293,11 +291,11 @@ def _latest_completions(
             raise InputError("incumbent", job.name, "must complete every job")
         cost += weight[j] * (completion + 1)
         last = max(last, completion + 1)
-    if hedge is not None:
-        last = max(last, hedge.last_arrival + longest)
-        if hedge.worst is None:
+    if policy is not None:
+        last = max(last, policy.last_arrival + longest)
+        if policy.worst_cost is None:
             return dict.fromkeys(jobs, last)
-        cost = exactly(hedge.worst)
+        cost = exactly(policy.worst_cost)
     spare = max(cost - sum(weight[j] * done for j, done in least.items()), Fraction())
     return {j: min(last, done + int(spare / weight[j])) for j, done in least.items()}
 
@@ -340,5 +338,14 @@ def place_mode(
             order = np.argsort(-beside, kind="stable")
             before = np.cumsum(beside[order]) - beside[order]
             beside[order] = np.clip(count - g - before, 0, beside[order])
-            return windows.row_of(instance, mode, start, n, g, beside)
+            return windows.window_row(instance, mode, start, n, g, beside)
     return None
+
+
+MODELS = FamilyModels(
+    forms=FORMS,
+    build_offline=build_offline,
+    build_subproblem=build_subproblem,
+    build_dual=build_dual,
+    decisions={"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}},
+)

@@ -25,7 +25,7 @@ from hindsched.models.edgecloud.relaxations import build_dual
 from hindsched.models.edgecloud.sets import (
     BYTES_A_CELL,
     EdgecloudNames,
-    Sets,
+    EdgecloudSets,
     last_slots,
     lone_time,
     may_wait_in_cloud,
@@ -36,11 +36,7 @@ from hindsched.solutions.edgecloud.list_schedule import Past, read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
-__all__ = ["build_dual"]
-
 FORMS: dict[str, tuple[str, ...]] = {"no-migration": ("strong",), "literal": (base.PRINTED,)}
-DECISIONS = {"strong": {"y": 2, "s": 2, "xc": None, "zeta": None}}
-"""By form the variables that are decided, and where their slot stands, if they have one."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -48,7 +44,7 @@ class ProblemTwo(EdgecloudNames):
     """Problem (2), or a job's part of it."""
 
     model: Model
-    sets: Sets
+    sets: EdgecloudSets
 
     def extract(self) -> EdgecloudSolution:
         m, instance, past = self.model, self.instance, self.sets.past
@@ -133,12 +129,12 @@ def program_bytes(instance: EdgecloudInstance, jobs: Iterable[int]) -> float:
 def build_offline(
     instance: EdgecloudInstance, formulation: str, *, form: str | None = None,
     relax: bool = False, commitments: base.Commitments | None = None,
-    incumbent: Solution | None = None, hedge: base.Hedge | None = None,
+    incumbent: Solution | None = None, policy: base.ScenarioPolicy | None = None,
 ) -> EdgecloudProgram:  # fmt: skip
     """Build problem (2); a feasible `incumbent` shortens the time that it spans."""
     past = read_past(instance, commitments)
     given = incumbent if isinstance(incumbent, EdgecloudSolution) else None
-    last = last_slots(instance, formulation, past, given, hedge)
+    last = last_slots(instance, formulation, past, given, policy)
     sets = read_sets(instance, formulation, past, last)
     return EdgecloudProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0],
@@ -177,7 +173,7 @@ def _last_at_any_prices(instance: EdgecloudInstance, j: int) -> int:
     return max(instance.horizon, ready) + job.chunks * int(instance.edge_slots[j])
 
 
-def _no_migration(m: Model, f: Sets, j: int) -> list[ChunkRun]:
+def _no_migration(m: Model, f: EdgecloudSets, j: int) -> list[ChunkRun]:
     """Runs of an open job in the program without migration."""
     cloud, zeta = len(f.server), round(m.zeta[j].value)
     length, now = (f.cloud_slots if zeta else f.edge_slots)[j], f.past.now
@@ -200,7 +196,7 @@ def _no_migration(m: Model, f: Sets, j: int) -> list[ChunkRun]:
     return rows + [ChunkRun(j, chunk, cloud, t, t + length - 1) for t, chunk in into]
 
 
-def _literal(m: Model, f: Sets, j: int) -> list[ChunkRun]:
+def _literal(m: Model, f: EdgecloudSets, j: int) -> list[ChunkRun]:
     """Runs of an open job in the printed program, dealt out to its chunks slot by slot."""
     cloud, chunks, zeta = len(f.server), f.chunks[j], round(m.zeta[j].value)
     left = chunks * (f.cloud_slots if zeta else f.edge_slots)[j] - sum(map(sum, f.done[j].values()))
@@ -221,3 +217,13 @@ def _literal(m: Model, f: Sets, j: int) -> list[ChunkRun]:
         lanes = {unit: kept.get(unit) or free.pop() for unit in here}
         rows += [ChunkRun(j, lane, place, t, t) for (place, _), lane in lanes.items()]
     return rows
+
+
+MODELS = base.FamilyModels(
+    forms=FORMS,
+    build_offline=build_offline,
+    build_subproblem=build_subproblem,
+    build_dual=build_dual,
+    program_bytes=program_bytes,
+    decisions={"strong": {"y": 2, "s": 2, "xc": None, "zeta": None}},
+)

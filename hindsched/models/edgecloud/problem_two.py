@@ -31,8 +31,8 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.decimals import common_step, exactly
-from hindsched.models.algebra import Expr, Model, binary, grouped, whole
-from hindsched.models.edgecloud.sets import Sets
+from hindsched.models.algebra import Expr, Model, binary, grouped, integer
+from hindsched.models.edgecloud.sets import EdgecloudSets
 
 Running = Mapping[tuple[int, int], list[Expr]]
 """What counts a job's workers in the cloud, by (job, slot)."""
@@ -42,7 +42,7 @@ Parts = tuple[Running, Mapping[int, Expr], Mapping[tuple[int, int], Expr]]
 MOST_STEPS = 10_000  # largest whole coefficient of a row: tolerances are far below 1 there
 
 
-def problem_two(f: Sets, formulation: str, relax: bool = False) -> Model:
+def problem_two(f: EdgecloudSets, formulation: str, relax: bool = False) -> Model:
     """Problem (2) of the open jobs."""
     m = pyo.ConcreteModel(f"edgecloud_{formulation.replace('-', '_')}")
     add_variables(m, f, relax)
@@ -54,24 +54,24 @@ def problem_two(f: Sets, formulation: str, relax: bool = False) -> Model:
     return m
 
 
-def no_migration(m: Model, f: Sets, relax: bool) -> Parts:
+def no_migration(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
     """Every chunk on one worker."""
     # a job is at the edge as well (z = 0) or wholly in the cloud (z = 1)
     length = {(j, z): (f.edge_slots, f.cloud_slots)[z][j] for j in f.jobs for z in (0, 1)}
     begun = {j: f.begun_in_cloud(j) for j in f.jobs}
     m.x = pyo.Var(
-        list(f.slots), domain=whole(relax),
+        list(f.slots), domain=integer(relax),
         bounds=lambda _, j, w: (len(f.done[j].get(w, ())), f.chunks[j]),
         doc="(2c) chunks on an edge worker, at least those that have started there",
     )  # fmt: skip
     m.xc = pyo.Var(
-        f.jobs, domain=whole(relax),
+        f.jobs, domain=integer(relax),
         bounds=lambda _, j: (0, f.chunks[j] if f.has_cloud[j] else 0),
         doc="(2c) chunks in the cloud while the PS is elsewhere",
     )  # fmt: skip
     m.s = pyo.Var(
         [(j, z, t) for (j, z), work in length.items() for t in f.starts(j, work)],
-        domain=whole(relax), doc="(2) chunks that start in the cloud",
+        domain=integer(relax), doc="(2) chunks that start in the cloud",
     )  # fmt: skip
 
     @m.Constraint(f.jobs, doc="(2c) every chunk has one home")
@@ -134,7 +134,7 @@ def no_migration(m: Model, f: Sets, relax: bool) -> Parts:
     return cloud, mean_end, stored
 
 
-def literal(m: Model, f: Sets, relax: bool) -> Parts:
+def literal(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
     """Work may move and split, as printed."""
     done = {j: sum(map(sum, f.done[j].values())) for j in f.jobs}
     open_ = [
@@ -146,7 +146,7 @@ def literal(m: Model, f: Sets, relax: bool) -> Parts:
         left = -(-(f.chunks[j] * f.cloud_slots[j] - done[j]) // f.chunks[j])
         return not m.zeta[j].fixed and (f.waits[j] or t < f.from_cloud[j] + left)
 
-    most = {"domain": whole(relax), "bounds": lambda _, j, t: (0, f.chunks[j])}
+    most = {"domain": integer(relax), "bounds": lambda _, j, t: (0, f.chunks[j])}
     m.k = pyo.Var(open_, **most, doc="(2) cloud workers while the PS is elsewhere")
     m.k1 = pyo.Var(
         [key for key in open_ if is_alone_there(*key)], **most,
@@ -208,18 +208,18 @@ def literal(m: Model, f: Sets, relax: bool) -> Parts:
     return cloud, mean_end, dict(m.N.items())
 
 
-def unfinished(m: Model, f: Sets, j: int, t: int) -> Expr:
+def unfinished(m: Model, f: EdgecloudSets, j: int, t: int) -> Expr:
     """C[j, t]: 1 where that is known, 0 behind the last slot."""
     return 1.0 if t <= f.known[j] else m.C[j, t] if t <= f.last[j] else 0.0
 
 
-def job_time(m: Model, f: Sets, j: int) -> Expr:
+def job_time(m: Model, f: EdgecloudSets, j: int) -> Expr:
     """Completion - arrival + 1."""
     later = total(m.C[j, t] for t in range(f.known[j] + 1, f.last[j] + 1))
     return f.known[j] - f.arrival[j] + 1 + later
 
 
-def add_variables(m: Model, f: Sets, relax: bool) -> None:
+def add_variables(m: Model, f: EdgecloudSets, relax: bool) -> None:
     """What runs at the edge, what is unfinished and what is wholly in the cloud."""
     m.y = pyo.Var(f.cells, domain=binary(relax), doc="(2) whether a worker trains the job")
     m.zeta = pyo.Var(
@@ -233,7 +233,7 @@ def add_variables(m: Model, f: Sets, relax: bool) -> None:
             m.zeta[j].fix(0)
 
 
-def add_capacities(m: Model, f: Sets, cloud: Running) -> None:
+def add_capacities(m: Model, f: EdgecloudSets, cloud: Running) -> None:
     """(2d), at the edge and for what runs in a limited cloud."""
     at = grouped(((w, t), works) for (_, w, t), works in m.y.items())
     in_cloud = grouped(
@@ -257,7 +257,7 @@ def add_capacities(m: Model, f: Sets, cloud: Running) -> None:
         return total(in_cloud[kind, t]) <= (f.instance.cloud_workers(kind) or 0) - locked[kind, t]
 
 
-def add_completion(m: Model, f: Sets, cloud_time: Mapping[int, Expr]) -> None:
+def add_completion(m: Model, f: EdgecloudSets, cloud_time: Mapping[int, Expr]) -> None:
     """(2j), the objective (2), and what integrality implies.
 
     With rate at most 1 / p a slot, completion >= mean busy time + p / 2.
@@ -289,12 +289,12 @@ def add_completion(m: Model, f: Sets, cloud_time: Mapping[int, Expr]) -> None:
     )
 
 
-def share(f: Sets, j: int, t: int, work: int) -> float:
+def share(f: EdgecloudSets, j: int, t: int, work: int) -> float:
     """What a worker's slot adds to the mean of "mean busy time + p / 2" over the job's chunks."""
     return ((t + 0.5 - f.arrival[j]) / work + 0.5) / f.chunks[j]
 
 
-def add_parameter_servers(m: Model, f: Sets, cloud: Running, relax: bool) -> None:
+def add_parameter_servers(m: Model, f: EdgecloudSets, cloud: Running, relax: bool) -> None:
     """Enough PSs for all running jobs, where the cloud's are finite (2e), (2f).
 
     A placement of PSs exists exactly when in each slot the jobs with zeta = 1 find a PS in the
@@ -339,7 +339,7 @@ def add_parameter_servers(m: Model, f: Sets, cloud: Running, relax: bool) -> Non
         return total(m.a_cloud[j, t] for j in by_type[kind, t]) <= left
 
 
-def add_storage(m: Model, f: Sets, here: Mapping[tuple[int, int], Expr]) -> None:
+def add_storage(m: Model, f: EdgecloudSets, here: Mapping[tuple[int, int], Expr]) -> None:
     """What a server stores fits (7b); chunks are stored from arrival to completion (7a), (7c).
 
     A chunk that is placed later than its job arrived needs its room from the arrival on, too.

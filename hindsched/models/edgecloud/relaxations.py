@@ -38,7 +38,7 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.limits import check_memory
 from hindsched.models.algebra import Expr, Model, ModelComponent, grouped
 from hindsched.models.base import DualProgram, Duals
-from hindsched.models.declared import Declared, Symbol
+from hindsched.models.declared import PyomoProgram, Symbol
 from hindsched.models.edgecloud.sets import (
     BYTES_A_CELL,
     EdgecloudNames,
@@ -87,7 +87,7 @@ def flow_sets(instance: EdgecloudInstance, last: Mapping[int, int], layout: str)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FlowTimeRelaxation(EdgecloudNames, Declared):
+class FlowTimeRelaxation(EdgecloudNames, PyomoProgram):
     """LP (4), LP (4)+, LP (8) or ILP (4) with its index sets, in a layout of `build_fractional`."""
 
     SYMBOLS = EdgecloudNames.SYMBOLS | {"y": Symbol("job, group, slot", "workers")}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.base import Hedge
-from hindsched.models.declared import Face, symbols
+from hindsched.models.base import ScenarioPolicy
+from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule
 from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
@@ -24,7 +24,7 @@ BYTES_A_CELL = 1_000  # of a job, a place and a slot: a column and a row of Pyom
 
 
 @dataclass(frozen=True)
-class Sets:
+class EdgecloudSets:
     """Facts of the open jobs of a past, by job."""
 
     instance: EdgecloudInstance
@@ -74,7 +74,7 @@ class Sets:
 
 def read_sets(
     instance: EdgecloudInstance, formulation: str, past: Past, last: dict[int, int]
-) -> Sets:
+) -> EdgecloudSets:
     """The facts of a past's open jobs; `last` as from `last_slots`."""
     jobs, r = past.open_jobs, instance.arrivals.tolist()
     server = [s for s, _, _ in instance.worker_list]
@@ -99,7 +99,7 @@ def read_sets(
                 ends.append(from_cloud[j] + int(instance.cloud_slots[j]))
             known[j] = max(known[j], min(ends) - 1)
     before = EdgecloudSolution(instance, Runs.of(past.rows), Runs.of([]), formulation)
-    return Sets(
+    return EdgecloudSets(
         instance, past, jobs,
         arrival={j: r[j] for j in jobs},
         chunks={j: int(instance.chunks[j]) for j in jobs},
@@ -145,12 +145,12 @@ def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
 
 def last_slots(
     instance: EdgecloudInstance, formulation: str, past: Past,
-    incumbent: EdgecloudSolution | None = None, hedge: Hedge | None = None,
+    incumbent: EdgecloudSolution | None = None, policy: ScenarioPolicy | None = None,
 ) -> dict[int, int]:  # fmt: skip
     """Last slot in which each open job may have to run.
 
     `incumbent` is a feasible solution of the whole instance, whose objective counts if nothing is
-    fixed. A policy of several futures (`hedge`) may wait until the last arrival in any of them,
+    fixed. A policy of several futures (`policy`) may wait until the last arrival in any of them,
     and may be worse than the cloud in this one.
     """
     jobs, r = past.open_jobs, instance.arrivals.tolist()
@@ -161,8 +161,8 @@ def last_slots(
     upper = float("inf")
     limited = (instance.chunk_gb[jobs] > 0).any() and np.isfinite(instance.storage_gb).any()
     limited |= any(instance.cloud_ps(instance.jobs[j].ps_type) is not None for j in jobs)
-    if hedge is not None:
-        upper = float("inf") if hedge.worst is None else hedge.worst
+    if policy is not None:
+        upper = float("inf") if policy.worst_cost is None else policy.worst_cost
     elif not limited:
         plan = list_schedule(instance, past)[0]
         upper = float(sum(plan[j] - r[j] + 1 for j in jobs))
@@ -176,9 +176,9 @@ def last_slots(
         taken = [t for slots in past.busy.values() for t in slots]
         taken += [held.last for held in past.holds]
         work = sum(int(instance.chunks[j] * instance.edge_slots[j]) for j in jobs)
-        waits = 0 if hedge is None else hedge.last_arrival
+        waits = 0 if policy is None else policy.last_arrival
         limits = dict.fromkeys(jobs, int(max([past.now, waits, *ready, *taken])) + work)
-    for j in jobs if hedge is None else ():
+    for j in jobs if policy is None else ():
         if j not in begun and not may_wait_in_cloud(instance, j):
             ready_at = max(past.now, r[j] + int(instance.cloud_upload[j]))
             limits[j] = min(limits[j], ready_at + int(instance.cloud_slots[j]) - 1)
@@ -204,7 +204,7 @@ def places_of(instance: EdgecloudInstance, layout: str) -> dict[str, tuple[int, 
     return dict(instance.workers_by_type)
 
 
-class EdgecloudNames(Face):
+class EdgecloudNames(DeclarativeProgram):
     """Servers, workers and groups read by their names."""
 
     SYMBOLS = symbols(

@@ -34,15 +34,15 @@ from pyomo.environ import quicksum as total
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.json_types import JsonObject
-from hindsched.models.algebra import Expr, Model, binary, whole
-from hindsched.models.gang.sets import Task
+from hindsched.models.algebra import Expr, Model, binary, integer
+from hindsched.models.gang.sets import GangTask
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.solution import GangSolution
 
 NON_PREEMPTIVE, _, ELASTIC = KINDS
 
 
-def starts(b: Model, task: Task, kind: str, relax: bool) -> None:
+def starts(b: Model, task: GangTask, kind: str, relax: bool) -> None:
     """Fill the block of a job in one piece, by its begin."""
     length = task.work
     begins = [end - length + 1 for end in task.ends]
@@ -60,13 +60,13 @@ def starts(b: Model, task: Task, kind: str, relax: bool) -> None:
     b.ends = pyo.Expression(task.ends, rule=lambda b, end: b.starts[end - length + 1])
 
 
-def windows(b: Model, task: Task, kind: str, relax: bool) -> None:
+def windows(b: Model, task: GangTask, kind: str, relax: bool) -> None:
     """Fill the block of a job that may pause or change, by its completion and what it does then."""
     until = {end: range(task.first, end + 1) for end in task.ends}
     pairs = [(end, t) for end in task.ends for t in until[end]]
     b.completes = pyo.Var(task.ends, domain=binary(relax), doc="(1) the job completes in a slot")
     b.units = pyo.Var(
-        pairs, domain=whole(relax), doc="(1) work done in a slot if it completes in another"
+        pairs, domain=integer(relax), doc="(1) work done in a slot if it completes in another"
     )
 
     @b.Constraint(doc="(1) it completes once")
@@ -88,12 +88,12 @@ def windows(b: Model, task: Task, kind: str, relax: bool) -> None:
     b.ends = pyo.Expression(task.ends, rule=lambda b, end: b.completes[end])
 
 
-def printed(b: Model, task: Task, kind: str, relax: bool) -> None:
+def printed(b: Model, task: GangTask, kind: str, relax: bool) -> None:
     """Fill the block of a job of any kind, by what it holds in each slot."""
     slots, ends = task.slots, task.ends
     if kind == ELASTIC:
         b.gpus = pyo.Var(
-            slots, domain=whole(relax), bounds=(0, task.width), doc="(3) GPUs held in a slot"
+            slots, domain=integer(relax), bounds=(0, task.width), doc="(3) GPUs held in a slot"
         )
     else:
         b.runs = pyo.Var(slots, domain=binary(relax), doc="(3) the job holds its GPUs in a slot")
@@ -134,7 +134,7 @@ def printed(b: Model, task: Task, kind: str, relax: bool) -> None:
     )
 
 
-def places(b: Model, sizes: list[int], task: Task, kind: str, relax: bool) -> None:
+def places(b: Model, sizes: list[int], task: GangTask, kind: str, relax: bool) -> None:
     """Place a job's GPUs on one server or, if wider than the largest, on whole ones and one more.
 
     `sizes` are the servers' GPUs (6).
@@ -142,7 +142,7 @@ def places(b: Model, sizes: list[int], task: Task, kind: str, relax: bool) -> No
     slots, servers, largest = task.slots, range(len(sizes)), max(sizes)
     cells, most = [(t, h) for t in slots for h in servers], task.width * task.gpus
     b.held = pyo.Var(
-        cells, domain=whole(relax), bounds=lambda _, t, h: (0, min(sizes[h], most)),
+        cells, domain=integer(relax), bounds=lambda _, t, h: (0, min(sizes[h], most)),
         doc="(6) GPUs held on a server",
     )  # fmt: skip
     b.whole = pyo.Var(cells, domain=binary(relax), doc="(6) all GPUs of a server are held")
@@ -179,7 +179,7 @@ def places(b: Model, sizes: list[int], task: Task, kind: str, relax: bool) -> No
         return used <= 1 + (len(sizes) - 1) * wide
 
     if kind == NON_PREEMPTIVE:
-        b.stays = pyo.Var(servers, domain=whole(relax), doc="(4) where the job stands")
+        b.stays = pyo.Var(servers, domain=integer(relax), doc="(4) where the job stands")
 
         @b.Constraint(cells, doc="(4) it does not move")
         def eq_4_stays(b: Model, t: int, h: int) -> Expr:
@@ -190,7 +190,7 @@ def places(b: Model, sizes: list[int], task: Task, kind: str, relax: bool) -> No
             return total(b.stays[h] for h in servers) == task.gpus
 
 
-def read_block(instance: GangInstance, task: Task, b: Model) -> list[Assignment]:
+def read_block(instance: GangInstance, task: GangTask, b: Model) -> list[Assignment]:
     """Rows of a job at the variables' values; neighbouring slots that hold the same are one.
 
     Where only deadlines or the makespan count a job may hold its GPUs for longer than its work
@@ -215,7 +215,7 @@ def read_block(instance: GangInstance, task: Task, b: Model) -> list[Assignment]
     return rows
 
 
-def load_block(task: Task, b: Model, solution: GangSolution) -> None:
+def load_block(task: GangTask, b: Model, solution: GangSolution) -> None:
     """Set a block's variables from a feasible schedule.
 
     GPUs that are held but not needed are given back, at first where the job stands on a part of a

@@ -29,9 +29,9 @@ from hindsched.instances.gang.instance import (
 )
 from hindsched.models import base
 from hindsched.models.algebra import Expr, Model, grouped
-from hindsched.models.declared import Face, symbols
+from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.models.gang import block
-from hindsched.models.gang.sets import Outlook, Task, outlook, priced_task
+from hindsched.models.gang.sets import GangSets, GangTask, gang_sets, priced_task
 from hindsched.solutions.gang.solution import GangSolution
 
 FORMS = {
@@ -43,8 +43,6 @@ FORMS = {
 }
 BLOCKS = {"starts": block.starts, "windows": block.windows, base.PRINTED: block.printed}
 _, MAKESPAN, _ = OBJECTIVES
-DECISIONS = {"starts": {"starts": 0, "held": 0}, base.PRINTED: {"runs": 0, "gpus": 0, "held": 0}}
-"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
 MOST_COLUMNS = 400_000  # variables that a program may have; no solver ends on more
 COST_DOCS = {
     "completion": "(0) weighted seconds from submission to completion",
@@ -53,7 +51,7 @@ COST_DOCS = {
 }
 
 
-class GangNames(Face):
+class GangNames(DeclarativeProgram):
     """Servers read by their names."""
 
     SYMBOLS = symbols(
@@ -88,7 +86,7 @@ class GangNames(Face):
 class GangProgram(GangNames, base.OfflineProgram[GangSolution]):
     """The offline program of one formulation."""
 
-    view: Outlook  # open jobs, what is fixed, the last slot
+    view: GangSets  # open jobs, what is fixed, the last slot
 
     def extract(self) -> GangSolution:
         rows = self.view.fixed.assignments()
@@ -121,12 +119,12 @@ class GangProgram(GangNames, base.OfflineProgram[GangSolution]):
 def build_offline(
     instance: GangInstance, formulation: str, *, form: str | None = None, relax: bool = False,
     commitments: base.Commitments | None = None, incumbent: GangSolution | None = None,
-    hedge: base.Hedge | None = None,
+    policy: base.ScenarioPolicy | None = None,
 ) -> GangProgram:  # fmt: skip
     """Build (0)-(6); later slots than an `incumbent` needs are left out."""
     form = form or FORMS[formulation][0]
     kind, goal = split_formulation(formulation)
-    view = outlook(instance, formulation, commitments or base.Commitments(), incumbent, hedge)
+    view = gang_sets(instance, formulation, commitments or base.Commitments(), incumbent, policy)
     _check_size(instance, view, form)
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block([task.job for task in view.tasks])
@@ -148,29 +146,29 @@ def columns_needed(
     """Variables of the default form without places; more than `MOST_COLUMNS` if too many slots."""
     if instance.serial_end > MOST_PROGRAM_SLOTS:
         return MOST_COLUMNS + 1
-    view = outlook(instance, formulation, base.Commitments(), incumbent)
-    return _columns(view, FORMS[formulation][0])
+    view = gang_sets(instance, formulation, base.Commitments(), incumbent)
+    return _num_variables(view, FORMS[formulation][0])
 
 
-def _columns(view: Outlook, form: str) -> int:
+def _num_variables(view: GangSets, form: str) -> int:
     """Variables of a form, without places."""
     if form == "windows":
         return sum(end - task.first + 2 for task in view.tasks for end in task.ends)
     return sum(len(task.ends) if form == "starts" else 3 * len(task.slots) for task in view.tasks)
 
 
-def _check_size(instance: GangInstance, view: Outlook, form: str) -> None:
+def _check_size(instance: GangInstance, view: GangSets, form: str) -> None:
     slots = max(instance.serial_end, view.slots)
     for count, most, what in (
         (slots, MOST_PROGRAM_SLOTS, "slots"),
-        (_columns(view, form), MOST_COLUMNS, f"variables in the form {form}"),
+        (_num_variables(view, form), MOST_COLUMNS, f"variables in the form {form}"),
     ):
         if count > most:
             rule = f"too large for a program: {count} {what}, at most {most}"
             raise InputError("instance", instance.name, rule)
 
 
-def _add_capacity(m: Model, instance: GangInstance, view: Outlook) -> None:
+def _add_capacity(m: Model, instance: GangInstance, view: GangSets) -> None:
     """(5), by slot in a pool, by slot and server where jobs are consolidated."""
     rows, by_server = view.fixed.rows, instance.is_consolidated
     sizes = instance.server_gpus if by_server else np.array([instance.total_gpus])
@@ -199,7 +197,7 @@ def _open_cost(instance: GangInstance, j: int, goal: str, b: Model) -> Expr:
     return total(job_cost(instance, j, goal, end) * share for end, share in b.ends.items())
 
 
-def _add_objective(m: Model, instance: GangInstance, view: Outlook, goal: str) -> None:
+def _add_objective(m: Model, instance: GangInstance, view: GangSets, goal: str) -> None:
     """(0): what is minimised, with what the fixed jobs cost."""
     seconds, ends = float(instance.slot_seconds), view.fixed.completions
     if goal == MAKESPAN:
@@ -225,7 +223,7 @@ class GangSubproblem(GangNames, base.Subproblem):
     """A job's cheapest schedule in the pool; slots after those with a price are free and empty."""
 
     slots: int  # that have a price
-    task: Task  # with slots enough to run after all prices
+    task: GangTask  # with slots enough to run after all prices
 
     def set(self, prices: base.Prices, room: base.Prices | None = None) -> None:
         """Set prices and what is left, both ``gpus`` of shape (slots,), for GPU-seconds."""
@@ -283,3 +281,11 @@ def build_subproblem(
         instance=instance, formulation=formulation, model=m, position=position, slots=slots,
         task=task,
     )  # fmt: skip
+
+
+MODELS = base.FamilyModels(
+    forms=FORMS,
+    build_offline=build_offline,
+    build_subproblem=build_subproblem,
+    decisions={"starts": {"starts": 0, "held": 0}, base.PRINTED: {"runs": 0, "gpus": 0, "held": 0}},
+)

@@ -17,12 +17,12 @@ from typing import NamedTuple
 from hindsched.errors import InputError
 from hindsched.instances.decimals import exactly
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
-from hindsched.models.base import Hedge
+from hindsched.models.base import ScenarioPolicy
 from hindsched.solutions.base import Commitments
 from hindsched.solutions.gang.solution import GangSolution
 
 
-class Task(NamedTuple):
+class GangTask(NamedTuple):
     """What is left of one job, in units of work: a slot on its GPUs, or, if elastic, on one GPU."""
 
     job: int  # position in the instance
@@ -49,38 +49,38 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outlook:
+class GangSets:
     """What a program decides and what it cannot change."""
 
-    tasks: tuple[Task, ...]  # the open jobs
+    tasks: tuple[GangTask, ...]  # the open jobs
     fixed: GangSolution  # what all jobs hold for good
     slots: int  # last slot of the program
 
 
-def whole_task(instance: GangInstance, job: int, kind: str, last: int = 0) -> Task:
+def whole_task(instance: GangInstance, job: int, kind: str, last: int = 0) -> GangTask:
     """All of a job; `last` is the last slot that it may use."""
     gpus, duration = int(instance.job_gpus[job]), int(instance.durations[job])
     first = int(instance.submits[job]) + 1
     if kind == KINDS[-1]:
-        return Task(job, first, last, duration * gpus, int(instance.most_gpus[job]), 1)
-    return Task(job, first, last, duration, 1, gpus)
+        return GangTask(job, first, last, duration * gpus, int(instance.most_gpus[job]), 1)
+    return GangTask(job, first, last, duration, 1, gpus)
 
 
-def priced_task(instance: GangInstance, job: int, kind: str, slots: int) -> Task:
+def priced_task(instance: GangInstance, job: int, kind: str, slots: int) -> GangTask:
     """All of a job, with slots enough to run after the first `slots`."""
     task = whole_task(instance, job, kind)
     return task._replace(last=max(slots, task.first - 1) + task.fastest)
 
 
-def outlook(
+def gang_sets(
     instance: GangInstance, formulation: str, commitments: Commitments,
-    incumbent: GangSolution | None, hedge: Hedge | None = None,
-) -> Outlook:  # fmt: skip
+    incumbent: GangSolution | None, policy: ScenarioPolicy | None = None,
+) -> GangSets:  # fmt: skip
     """Open jobs with the slots that they may need.
 
     All rows of locked jobs are fixed, of jobs in one piece that have begun, and what others held
     before ``now``. Nothing worse than `incumbent` is looked at; until the last arrival in any of
-    its futures a policy (`hedge`) may wait.
+    its futures a policy (`policy`) may wait.
     """
     kind, goal = split_formulation(formulation)
     fixed = _fixed(instance, formulation, commitments)
@@ -92,16 +92,16 @@ def outlook(
             tasks.append(task._replace(first=max(task.first, commitments.now), work=left))
     held_until = int(fixed.rows.end.max(initial=0))
     ready = max([held_until, *(task.first - 1 for task in tasks)], default=held_until)
-    if hedge is not None:
-        ready = max(ready, hedge.last_arrival - 1)
+    if policy is not None:
+        ready = max(ready, policy.last_arrival - 1)
     serial = [-(-task.work * task.gpus // int(instance.job_gpus[task.job])) for task in tasks]
     last = ready + sum(serial)
     if incumbent is not None:
         known = int(incumbent.completions.max(initial=0))
         last = known if goal == "makespan" else max(last, known)
     latest = [last] * len(tasks)
-    worst = None if hedge is None else hedge.worst
-    if goal == "completion" and (hedge is None or worst is not None):
+    worst = None if policy is None else policy.worst_cost
+    if goal == "completion" and (policy is None or worst is not None):
         weights, below = instance.exact_weights
         weight = [weights[task.job] for task in tasks]
         submit = [int(instance.submits[task.job]) for task in tasks]
@@ -117,7 +117,7 @@ def outlook(
         spare = max(0, most - least)
         latest = [min(last, end + spare // w) for w, end in zip(weight, earliest, strict=True)]
     done = tuple(task._replace(last=end) for task, end in zip(tasks, latest, strict=True))
-    return Outlook(done, fixed, max([held_until, *latest]))
+    return GangSets(done, fixed, max([held_until, *latest]))
 
 
 def _fixed(instance: GangInstance, formulation: str, commitments: Commitments) -> GangSolution:

@@ -24,10 +24,10 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.mlbroker.sets import Bills, JobSets
+from hindsched.models.mlbroker.sets import Bills, MlbrokerJobSets
 
 
-def paper_job(b: Model, f: JobSets, relax: bool = False) -> None:
+def paper_job(b: Model, f: MlbrokerJobSets, relax: bool = False) -> None:
     """Fill a block with (8) as printed; relaxed, v and z lose their upper bounds, too (9k)."""
     whole, binary = pyo.NonNegativeIntegers, pyo.Binary
     if relax:
@@ -46,7 +46,7 @@ def paper_job(b: Model, f: JobSets, relax: bool = False) -> None:
     b.cost = pyo.Expression(expr=_own_cost(b, f))
 
 
-def tight_job(b: Model, f: JobSets, prices: Bills, relax: bool = False) -> None:
+def tight_job(b: Model, f: MlbrokerJobSets, prices: Bills, relax: bool = False) -> None:
     """Fill a block with (8) as it is meant; its cost has the units at their price, no fees."""
     whole, binary = pyo.NonNegativeIntegers, pyo.Binary
     if relax:
@@ -94,7 +94,7 @@ def tight_job(b: Model, f: JobSets, prices: Bills, relax: bool = False) -> None:
 
 
 def _add_variables(
-    b: Model, f: JobSets, whole: object, binary: object, link: object, most: float | None,
+    b: Model, f: MlbrokerJobSets, whole: object, binary: object, link: object, most: float | None,
     relax: bool,
 ) -> None:  # fmt: skip
     """(8k), (9k)."""
@@ -115,7 +115,7 @@ def _add_variables(
     )  # fmt: skip
 
 
-def _add_printed_rules(b: Model, f: JobSets) -> None:
+def _add_printed_rules(b: Model, f: MlbrokerJobSets) -> None:
     """The rules that both formulations have."""
 
     @b.Constraint(f.places, doc="(8a) workers train what comes in")
@@ -140,7 +140,7 @@ def _add_printed_rules(b: Model, f: JobSets) -> None:
         return f.worker[k] * b.workers[t, r] + f.server[k] * b.server[t, r]
 
 
-def _own_cost(b: Model, f: JobSets) -> Expr:
+def _own_cost(b: Model, f: MlbrokerJobSets) -> Expr:
     """C1, C4 and C3."""
     sent = [price * b.flow[t, r, q] for t in f.slots for (r, q), price in f.arc.items() if price]
     sent += [price * b.link[t, r, q] for t in f.slots for (r, q), price in f.talk.items() if price]

@@ -34,6 +34,7 @@ proof of Theorem 3. Costs are weighted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
@@ -43,18 +44,15 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.instances.mlbroker.transport import min_cost_flow
 from hindsched.models import base
 from hindsched.models.algebra import Expr, Model, binary
 from hindsched.models.declared import IndexValue, symbols
 from hindsched.models.mlbroker import sets
 from hindsched.models.mlbroker.block import paper_job, tight_job
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, nobody
-from hindsched.solutions.mlbroker.transport import ship
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
 
 FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
-DECISIONS = {"disaggregated": {"workers": 0, "server": 0}, "printed": {"workers": 0, "server": 0}}
-"""By form the variables that are decided, and where their slot stands; see `models.futures`."""
-JOBS_SHARE_COSTS = True  # a tier's fee of a slot is paid once for all
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -62,7 +60,7 @@ class MlbrokerProgram(sets.MlbrokerNames, base.OfflineProgram[MlbrokerSolution])
     """The offline program (8), as printed or tight."""
 
     def extract(self) -> MlbrokerSolution:
-        workers, ps = nobody(self.instance)
+        workers, ps = empty_placements(self.instance)
         for job, block in self.model.job.items():
             workers[job], ps[job] = _placements(self.instance, block)
         return MlbrokerSolution(self.instance, workers, ps, self.formulation)
@@ -130,11 +128,13 @@ class MlbrokerSubproblem(sets.MlbrokerNames, base.Subproblem):
 def build_offline(
     instance: MlbrokerInstance, formulation: str, *, form: str | None = None,
     relax: bool = False, commitments: base.Commitments | None = None,
-    incumbent: MlbrokerSolution | None = None, factor: float = 1.0,
+    incumbent: MlbrokerSolution | None = None, policy: base.ScenarioPolicy | None = None,
+    factor: float = 1.0,
 ) -> MlbrokerProgram:  # fmt: skip
     """Build (8), relaxed the disaggregated LP (``tight``) or P_f (9) (``paper``, M by `big_m`).
 
-    Placements before ``commitments.now`` and of locked jobs are fixed; `incumbent` is not used.
+    Placements before ``commitments.now`` and of locked jobs are fixed; all slots are there whatever
+    `incumbent` and `policy` say.
     """
     workers, server = sets.decided(instance, commitments)
     prices = sets.bills(instance)
@@ -205,7 +205,7 @@ def build_subproblem(
     return MlbrokerSubproblem(instance=instance, formulation=formulation, model=m, position=j)
 
 
-def _add_launches(m: Model, facts: dict[int, sets.JobSets]) -> None:
+def _add_launches(m: Model, facts: dict[int, sets.MlbrokerJobSets]) -> None:
     own = [(j, t, r) for j, f in facts.items() for t, r in f.places]
 
     @m.Constraint(own, doc="(8h) a launch where the job was not deployed")
@@ -276,7 +276,7 @@ def _load_job(b: Model, job: int, solution: MlbrokerSolution, bought: Bools) -> 
     for t in range(instance.jobs[job].arrival, instance.jobs[job].departure + 1):
         placed, center = solution.workers[job, t - 1], int(solution.ps[job, t - 1])
         room = instance.capacity[job] * placed.astype(float)
-        _, _, flow = ship(instance.data[job, t - 1], room, arc, np.inf)
+        _, _, flow = min_cost_flow(instance.data[job, t - 1], room, arc, np.inf)
         present = (placed > 0) | (centers == center) | (held & paper)
         link = np.outer(placed, centers == center)
         # as printed, workers beyond N may connect to a PS that is not there, for nothing
@@ -427,3 +427,21 @@ def build_dual(
     return MlbrokerDual(
         instance=instance, formulation="paper", model=m, whose=f"{kind} dual (11) of P_f (9)"
     )
+
+
+def _build_slot(instance: MlbrokerInstance, slot: int, **build: Any) -> Any:
+    """(10) of a slot; CVXPY is not loaded before."""
+    from hindsched.models.mlbroker.slot_program import build_slot
+
+    return build_slot(instance, slot, **build)
+
+
+MODELS = base.FamilyModels(
+    forms=FORMS,
+    build_offline=build_offline,
+    build_subproblem=build_subproblem,
+    build_dual=build_dual,
+    build_slot=_build_slot,
+    jobs_share_costs=True,  # a tier's fee of a slot is paid once for all
+    decisions={form: {"workers": 0, "server": 0} for form in ("disaggregated", "printed")},
+)

@@ -12,16 +12,16 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.declared import Face, symbols
+from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.solutions.base import Commitments
-from hindsched.solutions.mlbroker.solution import nobody, parse_rows
+from hindsched.solutions.mlbroker.solution import empty_placements, parse_rows
 
 Place = tuple[int, int]  # slot and data centre
 Tier = tuple[int, int, int]  # slot, data centre and resource
 
 
 @dataclass(frozen=True)
-class JobSets:
+class MlbrokerJobSets:
     """Facts of one job."""
 
     slots: range  # its life
@@ -50,7 +50,7 @@ class JobSets:
         return [(t, r, k) for t, r in self.places for k in self.kinds]
 
 
-class MlbrokerNames(Face):
+class MlbrokerNames(DeclarativeProgram):
     """Data centres and resources read by their names; costs are weighted USD, called "USD"."""
 
     SYMBOLS = symbols(
@@ -78,7 +78,7 @@ class MlbrokerNames(Face):
         return self.instance.resources[place] if index == "resource" else None
 
 
-def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -> JobSets:
+def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -> MlbrokerJobSets:
     """Facts of a job; `placed`, (T, R), are workers that are decided, at times more than N."""
     record, w = instance.jobs[job], instance.weights.tolist()
     slots, centers = range(record.arrival, record.departure + 1), range(len(instance.datacenters))
@@ -89,7 +89,7 @@ def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -
     talk = w[3] * instance.exchange[job] * instance.transfer_price
     both = [(r, q) for r in centers for q in centers]
     places = [(t, r) for t in slots for r in centers]
-    return JobSets(
+    return MlbrokerJobSets(
         slots, centers, range(len(instance.resources)), float(instance.capacity[job]),
         float(w[2] * instance.deployment[job]), instance.worker_demand[job].tolist(),
         instance.ps_demand[job].tolist(),
@@ -154,7 +154,7 @@ def fee_share(instance: MlbrokerInstance, r: int, k: int, theta: float, rho: flo
 
 def decided(instance: MlbrokerInstance, commitments: Commitments | None) -> tuple[Ints, Ints]:
     """What ran before ``now``, and locked jobs: workers (J, T, R), place of the PS (J, T) or -1."""
-    workers, server = nobody(instance)
+    workers, server = empty_placements(instance)
     if commitments is None:
         return workers, server
     for job, record in enumerate(instance.jobs):

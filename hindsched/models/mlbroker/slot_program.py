@@ -204,7 +204,7 @@ def _open_ways(allowed: Bools) -> tuple[Ints, cp.Variable, cp.Expression, cp.Exp
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SlotProgram(MlbrokerNames):
+class MlbrokerSlotProgram(MlbrokerNames):
     """(10) of one slot of an instance, which says what it is as the Pyomo programs do."""
 
     slot: int
@@ -276,12 +276,12 @@ class SlotProgram(MlbrokerNames):
 def build_slot(
     instance: MlbrokerInstance, slot: int, *, price: Price = "paper",
     switching: Switching = "entropy",
-) -> SlotProgram:  # fmt: skip
+) -> MlbrokerSlotProgram:  # fmt: skip
     """Build (10) of a slot with a live job, with v of the slot before 0 until it is set."""
     if not 1 <= slot <= instance.horizon:
         raise InputError("slot", slot, f"must be between 1 and {instance.horizon}")
     if not instance.alive[:, slot - 1].any():
         raise InputError("slot", slot, "must have a live job")
-    made = SlotProgram(instance=instance, slot=slot, kind=(price, switching))
+    made = MlbrokerSlotProgram(instance=instance, slot=slot, kind=(price, switching))
     made.set()
     return made

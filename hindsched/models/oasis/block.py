@@ -37,7 +37,7 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models.algebra import Expr, Model, grouped
-from hindsched.models.oasis.sets import JobSets, Plan
+from hindsched.models.oasis.sets import OasisJobSets, OasisSets
 from hindsched.solutions.oasis.solution import OasisSolution
 
 
@@ -52,7 +52,7 @@ RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
 
 
 def add_job(
-    b: Model, job: JobSets, form: str, domains: Domains, *, must_run: bool = False,
+    b: Model, job: OasisJobSets, form: str, domains: Domains, *, must_run: bool = False,
     may_give_up: bool = False,
 ) -> None:  # fmt: skip
     """Fill a block with a job's ``y``, ``z``, ``u``, ``admitted``, ``utility`` and rules by number.
@@ -98,7 +98,7 @@ def add_totals(b: Model, horizon: int) -> None:
 
 
 def add_ps_rules(
-    b: Model, job: JobSets, worker_slots: Iterable[int], ps_slots: Iterable[int]
+    b: Model, job: OasisJobSets, worker_slots: Iterable[int], ps_slots: Iterable[int]
 ) -> None:
     """(6) and (7), where there may be workers, and PSs."""
 
@@ -111,7 +111,7 @@ def add_ps_rules(
         return b.servers[t] <= b.workers[t]
 
 
-def _end_by_exact_work(b: Model, job: JobSets) -> None:
+def _end_by_exact_work(b: Model, job: OasisJobSets) -> None:
     """Strong form: the workers of a slot are split over the ends by which the job may end."""
     busy = [t for t in job.worker_slots if job.most[t] > 0]
     pairs = [(e, t) for e in job.ends for t in busy if t <= e]
@@ -132,7 +132,7 @@ def _end_by_exact_work(b: Model, job: JobSets) -> None:
         return b.workers[t] == total(b.n[e, t] for e in job.ends if (e, t) in b.n)
 
 
-def _end_or_give_up(b: Model, job: JobSets) -> None:
+def _end_or_give_up(b: Model, job: OasisJobSets) -> None:
     """Without (8): workers may be there without admission, and more than are needed."""
 
     @b.Constraint(list(job.ends), doc="(2) enough is done by the end, if the job ends")
@@ -145,7 +145,7 @@ def _end_or_give_up(b: Model, job: JobSets) -> None:
         return b.workers[t] <= job.most[t]
 
 
-def _end_by_sums(b: Model, job: JobSets) -> None:
+def _end_by_sums(b: Model, job: OasisJobSets) -> None:
     """Cumulative form: the work done keeps ahead of the share of the job that has ended."""
     slots = [t for t in job.worker_slots if t <= max(job.ends, default=0)]
     before = dict(zip(slots[1:], slots, strict=False))
@@ -179,7 +179,7 @@ def _end_by_sums(b: Model, job: JobSets) -> None:
         )
 
 
-def add_printed_job(b: Model, job: JobSets, H: range, K: range, domains: Domains) -> None:
+def add_printed_job(b: Model, job: OasisJobSets, H: range, K: range, domains: Domains) -> None:
     """Fill a block with a job's variables and rules, on all servers H and K in every slot."""
     T, before = range(1, job.horizon + 1), range(1, job.first)
     after = range(job.first, job.horizon + 1)
@@ -236,7 +236,7 @@ def counts_of(solution: OasisSolution, job: OasisJob) -> Counts:
 
 
 def load_job(
-    block: Model, job: OasisJob, sets: JobSets, solution: OasisSolution, plan: Plan,
+    block: Model, job: OasisJob, sets: OasisJobSets, solution: OasisSolution, plan: OasisSets,
     may_give_up: bool = False,
 ) -> None:  # fmt: skip
     """Set a block's variables from a solution; a job that it does not complete gets nothing.
@@ -283,13 +283,13 @@ def _keep_first(counts: Ints, number: int) -> None:
 
 def read_job(block: Model, instance: OasisInstance, job: OasisJob) -> Counts:
     """A job's workers and PSs at the variables' values, no PS of them idle."""
-    workers = _read(block.y, len(instance.worker_servers), instance.horizon)
-    ps = _read(block.z, len(instance.ps_servers), instance.horizon)
+    workers = _counts_at(block.y, len(instance.worker_servers), instance.horizon)
+    ps = _counts_at(block.z, len(instance.ps_servers), instance.horizon)
     drop_idle_ps(instance, job, workers, ps)
     return workers, ps
 
 
-def _read(variable: Expr, servers: int, horizon: int) -> Ints:
+def _counts_at(variable: Expr, servers: int, horizon: int) -> Ints:
     counts = np.zeros((horizon, servers), dtype=np.int64)
     for (server, t), var in variable.items():
         counts[t - 1, server] = round(var.value or 0.0)

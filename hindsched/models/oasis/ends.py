@@ -1,4 +1,4 @@
-"""Who is admitted and when each job ends (`build_ends`), and whether that can be (`build_leaf`).
+"""Who is admitted and when each job ends (`build_ends`), and whether that can be (`build_packing`).
 
 The program of the ends is the aggregated cumulative one (`block.py`) with fractional counts in the
 convex hull of what each small server can hold, and of which whole PSs serve whole workers as far as
@@ -44,7 +44,7 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.algebra import Expr, Model, grouped, use_by_cell
 from hindsched.models.oasis.block import Domains, add_ps_rules
 from hindsched.models.oasis.offline import OasisRelaxation, write_rules
-from hindsched.models.oasis.sets import Cell, Plan, Servers
+from hindsched.models.oasis.sets import Cell, OasisSets, Servers
 from hindsched.solutions.oasis.solution import OasisSolution
 
 Ends = dict[int, int]  # latest end slot by the position of each admitted job
@@ -143,7 +143,7 @@ class EndsProgram(OasisRelaxation):
 
 def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
     """Build the program of the ends; `find` enumerates the patterns of a server."""
-    plan = Plan.of(instance, grouped=True)
+    plan = OasisSets.of(instance, grouped=True)
     m = write_rules(instance, plan, "cumulative", Domains(pyo.NonNegativeReals, pyo.Binary))
     m.on_workers, m.on_ps = pyo.Block(), pyo.Block()
     for i, job in plan.jobs.items():
@@ -168,7 +168,7 @@ def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
     )  # fmt: skip
 
 
-class Side(NamedTuple):
+class PackedUnits(NamedTuple):
     """Workers or PSs of a leaf: units asked for by job and slot, and what holds them."""
 
     asked: Mapping[Cell, Expr]
@@ -196,12 +196,12 @@ class Side(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Leaf:
+class PackingProgram:
     """The feasibility program of given ends: any point of it will do."""
 
     instance: OasisInstance
     model: Model
-    sides: list[Side]  # of workers and of PSs
+    sides: list[PackedUnits]  # of workers and of PSs
 
     def extract(self) -> OasisSolution:
         """The schedule at the variables' values: patterns go to the servers of their group."""
@@ -213,9 +213,11 @@ class Leaf:
         return OasisSolution(self.instance, workers, ps)
 
 
-def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatterns) -> Leaf:
+def build_packing(
+    instance: OasisInstance, ends: Mapping[int, int], find: FindPatterns
+) -> PackingProgram:
     """Build the program of the promises `ends`: these jobs finish by then, no other job runs."""
-    plan = Plan.of(instance, grouped=True)
+    plan = OasisSets.of(instance, grouped=True)
 
     def finishes(b: Model, i: int) -> None:
         job, slots = plan.jobs[i], range(plan.jobs[i].first, ends[i] + 1)
@@ -235,7 +237,7 @@ def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatte
     m = pyo.ConcreteModel(name=f"given ends of {instance.name}")
     m.job = pyo.Block(sorted(ends), rule=finishes)
     m.eq_1 = pyo.Objective(expr=0.0)
-    m.on_workers, m.on_ps, sides = pyo.Block(), pyo.Block(), list[Side]()
+    m.on_workers, m.on_ps, sides = pyo.Block(), pyo.Block(), list[PackedUnits]()
     most = [job.chunks for job in instance.jobs]
     for b, name, servers, rooms in (
         (m.on_workers, "workers", plan.workers, {i: plan.jobs[i].worker_room for i in m.job}),
@@ -251,12 +253,12 @@ def build_leaf(instance: OasisInstance, ends: Mapping[int, int], find: FindPatte
             for (g, t), jobs in able.items() if (g, t) not in found
             for i in jobs for server in servers.members[g]
         }  # fmt: skip
-        _place(b, asked, servers, room)
-        sides.append(Side(asked, b, servers, found))
-    return Leaf(instance, m, sides)
+        _place_units(b, asked, servers, room)
+        sides.append(PackedUnits(asked, b, servers, found))
+    return PackingProgram(instance, m, sides)
 
 
-def _place(
+def _place_units(
     b: Model, asked: Mapping[Cell, Expr], servers: Servers, room: Mapping[tuple[int, int, int], int]
 ) -> None:
     """Put what is asked for on servers: in patterns, or one by one where there is `room`."""

@@ -38,18 +38,13 @@ from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import base
 from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
-from hindsched.models.declared import Face, symbols
+from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.models.oasis import block as blocks
-from hindsched.models.oasis.sets import Cell, Plan, Servers
+from hindsched.models.oasis.sets import Cell, OasisSets, Servers
 from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
 from hindsched.solutions.oasis.solution import OasisSolution
 
 FORMS = {"standard": ("strong", "cumulative", "printed")}
-AGGREGATED = {"aggregate": True}
-DECISIONS = {"cumulative": {"y": 1, "z": 1}, "strong": {"y": 1, "z": 1}}
-"""By form the variables that are decided, and where their slot stands; see `models.futures`. Who
-commits is soonest found by the first: `oasis-0` in 11 CPU seconds, by the strong form in 16.
-"""
 STRONG_SIZE, RELAXED_STRONG_SIZE = 60_000, 6_000
 """Triples (job, end, slot) up to which the strong form is the default, and in a relaxation: its
 program takes the simplex method far longer than the cumulative one, whose bound is nearly as good.
@@ -58,7 +53,7 @@ BYTES_A_SLOT = 1_000  # of a job: a few columns and rows of Pyomo
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OasisNames(Face):
+class OasisNames(DeclarativeProgram):
     """Resources and servers read by name; a group by its first and how many are like it."""
 
     SYMBOLS = symbols(
@@ -78,7 +73,7 @@ class OasisNames(Face):
     OBJECTIVE_UNIT = "utility"
 
     instance: OasisInstance
-    plan: Plan
+    plan: OasisSets
 
     def name_of(self, index: str, place: int) -> str | None:
         if index == "resource":
@@ -169,7 +164,7 @@ def program_bytes(instance: OasisInstance, jobs: Iterable[int]) -> float:
 def build_offline(
     instance: OasisInstance, formulation: str, *, form: str | None = None, relax: bool = False,
     commitments: base.Commitments | None = None, incumbent: OasisSolution | None = None,
-    aggregate: bool = False, hedge: base.Hedge | None = None,
+    aggregate: bool = False, policy: base.ScenarioPolicy | None = None,
 ) -> OasisProgram:  # fmt: skip
     """Build (1)-(13), with blocks ``job[i]``; `incumbent` is not used, as the horizon is hard.
 
@@ -180,11 +175,11 @@ def build_offline(
     if it is admitted, and may still be given up; so may all by a policy that decides as it runs.
     """
     aggregate = aggregate and form != "printed"
-    plan = Plan.of(instance, commitments, grouped=aggregate)
+    plan = OasisSets.of(instance, commitments, grouped=aggregate)
     if form is None:
         size = sum(sets.size for sets in plan.jobs.values())
         form = "strong" if size <= (RELAXED_STRONG_SIZE if relax else STRONG_SIZE) else "cumulative"
-    give_up = hedge is not None and hedge.policies == base.RUN
+    give_up = policy is not None and policy.kind == base.RUN
     domains = blocks.RELAXED if relax else blocks.Domains()
     model = write_rules(instance, plan, form, domains, may_give_up=give_up)
     made = OasisRelaxation if aggregate else OasisProgram
@@ -195,7 +190,7 @@ def build_offline(
 
 
 def write_rules(
-    instance: OasisInstance, plan: Plan, form: str, domains: blocks.Domains, *,
+    instance: OasisInstance, plan: OasisSets, form: str, domains: blocks.Domains, *,
     may_give_up: bool = False,
 ) -> Model:  # fmt: skip
     """All blocks, what they share (4) (5), and the utility (1)."""
@@ -267,7 +262,7 @@ class OasisSubproblem(OasisNames, base.Subproblem):
 
 def build_subproblem(instance: OasisInstance, position: int, formulation: str) -> OasisSubproblem:
     """Build (27) over the strong block ``job[i]``, with prices 0 and everything free."""
-    plan = Plan.of(instance.with_jobs((instance.jobs[position],)))
+    plan = OasisSets.of(instance.with_jobs((instance.jobs[position],)))
     sets = plan.jobs[0]
     m = pyo.ConcreteModel(name=instance.jobs[position].name)
     m.job = pyo.Block(
@@ -343,3 +338,14 @@ def build_dual(instance: OasisInstance, formulation: str) -> OasisDual:
         formulation=formulation, whose="dual (19) of (14), the choice of schedules,",
     )  # fmt: skip
     return made
+
+
+MODELS = base.FamilyModels(
+    forms=FORMS,
+    build_offline=build_offline,
+    build_subproblem=build_subproblem,
+    build_dual=build_dual,
+    aggregated={"aggregate": True},
+    program_bytes=program_bytes,
+    decisions={"cumulative": {"y": 1, "z": 1}, "strong": {"y": 1, "z": 1}},
+)

@@ -69,7 +69,7 @@ class Servers:
 
 
 @dataclass(frozen=True)
-class JobSets:
+class OasisJobSets:
     """What a job's own rules are written over."""
 
     first: int  # first slot in which it may still run
@@ -94,7 +94,7 @@ class JobSets:
     def of(
         cls, instance: OasisInstance, job: OasisJob, workers: Servers, ps: Servers, first: int,
         done: int = 0,
-    ) -> JobSets:  # fmt: skip
+    ) -> OasisJobSets:  # fmt: skip
         """Read a job that may run from slot `first` on, with `done` worker-slots behind it."""
         worker_demand, ps_demand = instance.demand_of(job)
         needed = instance.ps_needed_up_to(job, job.chunks)
@@ -138,19 +138,19 @@ def _merged(utilities: dict[int, float]) -> dict[int, float]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class OasisSets:
     """What a program is written over: the open jobs, what is decided, and the servers."""
 
     workers: Servers  # with what commitments leave free on them
     ps: Servers
-    jobs: dict[int, JobSets]  # the open ones by position
+    jobs: dict[int, OasisJobSets]  # the open ones by position
     fixed: OasisSolution  # what ran before the first open slot, all rows of locked jobs
     decided: dict[int, float]  # what locked, finished and rejected jobs earn, by position
 
     @classmethod
     def of(
         cls, instance: OasisInstance, commitments: Commitments | None = None, grouped: bool = False
-    ) -> Plan:
+    ) -> OasisSets:
         """Sort the jobs into decided and open ones, and see what the decided ones leave free."""
         given = commitments or Commitments()
         rows = {
@@ -169,7 +169,7 @@ class Plan:
                     committed[:, now:] += counts[job.name].T[:, now - 1 :, None] * demand[index]
             used.append(Servers.of(name, demand, capacity, committed, grouped))
         workers, ps = used
-        jobs, decided = dict[int, JobSets](), dict[int, float]()
+        jobs, decided = dict[int, OasisJobSets](), dict[int, float]()
         for index, job in enumerate(instance.jobs):
             done = int(fixed.workers[job.name].sum()) if job.name in fixed.workers else 0
             if job.name in given.rejected:
@@ -178,5 +178,5 @@ class Plan:
                 decided[index] = fixed.value(job.name)
             else:
                 first = max(job.arrival, now)
-                jobs[index] = JobSets.of(instance, job, workers, ps, first, done)
+                jobs[index] = OasisJobSets.of(instance, job, workers, ps, first, done)
         return cls(workers, ps, jobs, fixed, decided)

@@ -32,8 +32,15 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import common_step
-from hindsched.models.algebra import Expr, Model, Use, binary, grouped, whole
-from hindsched.models.windows.sets import Column, JobSets, Pieces, host_use, num_ps, row_of
+from hindsched.models.algebra import Expr, Model, Use, binary, grouped, integer
+from hindsched.models.windows.sets import (
+    Column,
+    Pieces,
+    WindowJobSets,
+    host_use,
+    num_ps,
+    window_row,
+)
 from hindsched.solutions.window_solution import WindowRow
 
 MOST_WHOLE = 10**6  # coefficients of the work's row are whole where none has to be larger
@@ -52,8 +59,8 @@ class Paper(NamedTuple):
     split: str  # workers beside no PS
 
 
-class Capacity(NamedTuple):
-    """Capacity rows (server, resource, slot), which link the jobs."""
+class CapacityRows(NamedTuple):
+    """CapacityRows rows (server, resource, slot), which link the jobs."""
 
     name: str  # the oracle's
     number: str  # the paper's
@@ -67,7 +74,7 @@ class Family:
 
     cluster: Any  # the servers as the rules see them: a `WindowInstance`
     paper: Paper
-    capacities: tuple[Capacity, ...]  # rows that link the jobs
+    capacities: tuple[CapacityRows, ...]  # rows that link the jobs
     names: Mapping[str, Sequence[str]]  # by index
     solution: Callable[..., Any]  # of an instance, rows by job and a formulation
 
@@ -137,7 +144,7 @@ class JobBlock(ABC):
 class ModesJob(JobBlock):
     """A job by its modes: the variables ``u``, ``y`` and, in pieces, ``e``."""
 
-    def __init__(self, block: Model, family: Family, job: JobSets, relax: bool) -> None:
+    def __init__(self, block: Model, family: Family, job: WindowJobSets, relax: bool) -> None:
         self.block, self.cluster, self.job = block, family.cluster, job
         b, modes, paper = block, job.modes, family.paper
         b.u = pyo.Var(
@@ -145,7 +152,7 @@ class ModesJob(JobBlock):
             doc="(ours) a mode starts in a slot on a PS host that holds so many of its workers",
         )  # fmt: skip
         b.y = pyo.Var(
-            list(job.most_beside), domain=whole(relax),
+            list(job.most_beside), domain=integer(relax),
             bounds=lambda _, *cell: (0, job.most_beside[cell]),
             doc="(ours) workers on a server beside no PS, in a window",
         )  # fmt: skip
@@ -171,7 +178,7 @@ class ModesJob(JobBlock):
         b, columns = self.block, self.job.columns
         placed = grouped((column[1], column) for column in columns)
         slots = sorted(placed)
-        amounts, needed = _amounts(pieces)
+        amounts, needed = _work_coefficients(pieces)
         b.e = pyo.Var(slots, domain=domain, doc="(ours) the job's last slot")
         if slots:
 
@@ -214,7 +221,7 @@ class ModesJob(JobBlock):
             beside, span = np.zeros(servers, dtype=np.int64), (mode.worker_type, mode.duration, t)
             for h in () if mode.one_server else self.job.servers_of[span]:
                 beside[h] = round(self.block.y[*span, h].value or 0.0)
-            rows.append(row_of(self.cluster, mode, t, n, g, beside))
+            rows.append(window_row(self.cluster, mode, t, n, g, beside))
         return rows
 
     def write(self, rows: Sequence[WindowRow]) -> None:
@@ -270,7 +277,7 @@ class ModesJob(JobBlock):
         return np.clip(needed - before, 0, beside)
 
 
-def _amounts(pieces: Pieces) -> tuple[list[float], float]:
+def _work_coefficients(pieces: Pieces) -> tuple[list[float], float]:
     """Coefficients of the work's row and its right side, whole where they are small enough."""
     rates, work = pieces[0], Fraction(pieces.work)
     step = common_step((*rates, work))

@@ -26,7 +26,7 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.modes import durations, most_workers, units
-from hindsched.models.algebra import Expr, Model, Use, binary, whole
+from hindsched.models.algebra import Expr, Model, Use, binary, integer
 from hindsched.models.windows.block import Family, JobBlock, equation
 from hindsched.solutions.window_solution import WindowRow
 
@@ -55,7 +55,7 @@ class PrintedJob(JobBlock):
             (m, p, q, n + 1): int(length[m, p, q, n])
             for m, p, q, n in np.argwhere(length <= slots).tolist()
         }  # by pace
-        self.binary, self.whole = binary(relax), whole(relax)
+        self.binary, self.whole = binary(relax), integer(relax)
         self._add_variables()
         if self.P:
             self._add_hosting()

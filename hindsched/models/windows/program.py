@@ -22,10 +22,10 @@ from hindsched.errors import InputError
 from hindsched.instances.modes import WindowInstance, in_pieces
 from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
 from hindsched.models.base import Duals, OfflineProgram, Prices, Subproblem, row_prices
-from hindsched.models.declared import Face
+from hindsched.models.declared import DeclarativeProgram
 from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
 from hindsched.models.windows.block import Family, JobBlock, ModesJob, equation
-from hindsched.models.windows.sets import JobSets, Spans, host_use, sets_by_job
+from hindsched.models.windows.sets import Spans, WindowJobSets, host_use, sets_by_job
 from hindsched.solutions.base import Solution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, merge_rows
@@ -35,7 +35,7 @@ SLOTS = "slots"  # the one form of jobs in pieces
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class WindowFace(Face):
+class WindowNames(DeclarativeProgram):
     """Servers, resources and types read by their names."""
 
     family: Family
@@ -46,7 +46,7 @@ class WindowFace(Face):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class WindowProgram(WindowFace, OfflineProgram[Planned]):
+class WindowProgram(WindowNames, OfflineProgram[Planned]):
     """The offline program of jobs in one window, or that of one of their rounds."""
 
     fixed: Mapping[str, Sequence[WindowRow]]  # rows of the jobs that can no longer change
@@ -91,14 +91,14 @@ def _complete_rows(solution: Any, name: str, pieces: bool) -> Sequence[WindowRow
 
 
 def add_blocks(
-    model: Model, family: Family, sets: Mapping[int, JobSets], relax: bool = False
+    model: Model, family: Family, sets: Mapping[int, WindowJobSets], relax: bool = False
 ) -> dict[int, ModesJob]:
     """Add the jobs' blocks."""
     model.job = pyo.Block(list(sets))
     return {j: ModesJob(model.job[j], family, own, relax) for j, own in sets.items()}
 
 
-def add_capacities(
+def add_capacity_rows(
     model: Model, family: Family, blocks: Mapping[int, JobBlock], free: CapacityTimeline[Floats]
 ) -> dict[RowKey, list[Expr]]:
     """What all jobs use of a server's resource in a slot is what is free there; return the use."""
@@ -113,7 +113,7 @@ def add_capacities(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class WindowSubproblem(WindowFace, Subproblem):
+class WindowSubproblem(WindowNames, Subproblem):
     """One job's best schedule at prices: its block with mutable prices and what is left."""
 
     slots: int  # that have prices; what lies behind them cannot be used
@@ -137,7 +137,7 @@ class WindowSubproblem(WindowFace, Subproblem):
 
 
 def subproblem_model(
-    position: int, family: Family, job: JobSets, once: str, fits: str
+    position: int, family: Family, job: WindowJobSets, once: str, fits: str
 ) -> tuple[Model, ModesJob, dict[RowKey, list[Expr]], Expr]:
     """A job's block with mutable prices and room; `once`: it runs, `fits`: it fits, their numbers.
 
@@ -168,7 +168,7 @@ def refuse_in_pieces(formulation: str) -> None:
         raise InputError("formulation", formulation, "must be one of jobs in one window")
 
 
-class Schedule(NamedTuple):
+class ListedSchedule(NamedTuple):
     """What a schedule of a job is worth, and what it uses, (servers, resources, slots)."""
 
     job: int
@@ -177,13 +177,13 @@ class Schedule(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class WindowDual(WindowFace, ScheduleDual):
+class WindowDual(WindowNames, ScheduleDual):
     """A dual with the rows of all schedules."""
 
     LETTERS: ClassVar[tuple[str, ...]] = ("price",)
     """Of the prices, by set of capacities."""
 
-    listed: list[Schedule] = field(default_factory=list)
+    listed: list[ListedSchedule] = field(default_factory=list)
 
 
 def splits(count: int, room: Sequence[int]) -> list[tuple[int, ...]]:
@@ -198,7 +198,7 @@ def splits(count: int, room: Sequence[int]) -> list[tuple[int, ...]]:
 
 def schedules(
     instance: WindowInstance, spans: Spans, worth: Callable[[int, int], float], slots: int
-) -> Iterator[Schedule]:
+) -> Iterator[ListedSchedule]:
     """All schedules: the jobs' columns, with every way to place the workers beside no PS.
 
     `worth` gives a job's value by its last slot.
@@ -215,7 +215,7 @@ def schedules(
             for split in splits(mode.workers - g, [0 if h == n else m for h, m in enumerate(room)]):
                 use = np.zeros((*on_host.shape, slots))
                 use[:, :, first - 1 : last] = (on_host + np.outer(split, worker))[:, :, None]
-                yield Schedule(j, float(worth(j, last)), use)
+                yield ListedSchedule(j, float(worth(j, last)), use)
 
 
 def build_schedule_dual(

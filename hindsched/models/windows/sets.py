@@ -54,7 +54,7 @@ def host_use(cluster: WindowInstance, mode: Mode, on_host: int) -> Floats:
     return used + ps * cluster.ps_demand[mode.ps_type]
 
 
-def row_of(
+def window_row(
     cluster: WindowInstance, mode: Mode, first: int, host: int, on_host: int, beside: Ints
 ) -> WindowRow:
     """The row of a mode from a slot on, with workers on the host of the PSs and `beside` no PS."""
@@ -95,7 +95,7 @@ class Pieces(NamedTuple):
 
 
 @dataclass
-class JobSets:
+class WindowJobSets:
     """One job's sets and facts; windows (m, L, t) are those of columns over several servers."""
 
     modes: list[Mode]  # k
@@ -105,7 +105,7 @@ class JobSets:
     most_beside: dict[Beside, int] = field(default_factory=dict)  # beside no PS
 
     @classmethod
-    def of(cls, table: Modes, pieces: Pieces | None = None) -> JobSets:
+    def of(cls, table: Modes, pieces: Pieces | None = None) -> WindowJobSets:
         """Sets without columns."""
         return cls([Mode._make(mode) for mode in table.tuples()], pieces)
 
@@ -143,7 +143,7 @@ Way = tuple[int, range, list[tuple[int, int]]]  # a mode, its starts, hosts with
 
 def _ways(
     instance: WindowInstance, spans: Spans, in_pieces: bool
-) -> Iterator[tuple[int, JobSets, list[Way]]]:
+) -> Iterator[tuple[int, WindowJobSets, list[Way]]]:
     """Each job's sets, still without columns, and how it can stand while nothing runs."""
     free = loosened(instance.server_capacity, instance.server_capacity)
     room = instance.worker_room.sum(axis=0).tolist()
@@ -152,9 +152,9 @@ def _ways(
         job: Any = instance.jobs[j]
         if in_pieces:  # modes of one slot
             table, rates = slot_modes(instance, job)
-            sets = JobSets.of(table, Pieces(rates, job.total_minibatches))
+            sets = WindowJobSets.of(table, Pieces(rates, job.total_minibatches))
         else:
-            sets = JobSets.of(modes(instance, job))
+            sets = WindowJobSets.of(modes(instance, job))
         ways = list[Way]()
         for k, (m, p, q, workers, duration) in enumerate(sets.modes):
             starts = range(first, last - duration + 2)
@@ -167,9 +167,9 @@ def _ways(
 
 def sets_by_job(
     instance: WindowInstance, spans: Spans, *, in_pieces: bool = False
-) -> dict[int, JobSets]:
+) -> dict[int, WindowJobSets]:
     """Sets of the jobs at these positions."""
-    found, room = dict[int, JobSets](), instance.worker_room.T.tolist()
+    found, room = dict[int, WindowJobSets](), instance.worker_room.T.tolist()
     for j, sets, ways in _ways(instance, spans, in_pieces):
         for k, starts, places in ways:
             fits = {h: most for h, most in enumerate(room[sets.modes[k].worker_type]) if most}
@@ -188,14 +188,14 @@ def num_columns(instance: WindowInstance, spans: Spans, *, in_pieces: bool = Fal
 def priced_sets(
     cluster: WindowInstance, table: Modes, free: Floats, prices: Floats,
     most: Callable[[int, int], float],
-) -> JobSets:  # fmt: skip
+) -> WindowJobSets:  # fmt: skip
     """Sets of a job at prices, of columns alone that fit what is left and may cost little enough.
 
     `free` is `loosened`; both have shape (servers, resources, slots). A mode k in the window that
     starts in slot t may cost ``most(k, t)`` at most, below 0 nothing. A column costs at least what
     its host does, and for each worker beside the PSs what the cheapest server with room does.
     """
-    job = JobSets.of(table)
+    job = WindowJobSets.of(table)
     for k, mode in enumerate(job.modes):
         m, p, q, count, length = mode
         for t in range(1, free.shape[2] - length + 2):

@@ -26,7 +26,7 @@ from hindsched.instances.modes import modes
 from hindsched.json_types import JsonObject
 from hindsched.models.base import Subproblem, subproblem
 from hindsched.models.batchsched.offline import MOST_IN_SUBPROBLEM
-from hindsched.models.windows.sets import JobSets, num_columns, priced_sets
+from hindsched.models.windows.sets import WindowJobSets, num_columns, priced_sets
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
@@ -91,7 +91,7 @@ class ModelRound(ServerRound):
 
     def _few_sets(
         self, job: BatchschedJob, limit: float, other: WindowRow | None
-    ) -> JobSets | None:
+    ) -> WindowJobSets | None:
         """Where a job has too many columns, those that may beat the known schedule; else None.
 
         They may cost less, or as much and end earlier; those of the known window are among them.

@@ -23,7 +23,7 @@ from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
-from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, row_of
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
 from hindsched.solvers.families.edgecloud.methods import program_columns
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.oracles.base import BlockOracle, build_oracle
@@ -187,7 +187,7 @@ class EdgecloudDualPrice(DualPrice):
             self._residual[base + t - 1] = in_cloud - use[cloud, kind, t]
             holds.append(ChunkRun(0, 0, place, t, t))
         found = [row for row in rows if "ps" not in row]
-        return [*found, *(row_of(cluster, hold) for hold in Runs.of(holds).rows())]
+        return [*found, *(file_row(cluster, hold) for hold in Runs.of(holds).rows())]
 
     def _lengthen(self) -> None:
         """Double the horizon; the new slots are free and cost nothing."""

@@ -16,7 +16,7 @@ from hindsched.online.edgecloud.resources import StorageLedger, no_room
 from hindsched.online.engines import batching
 from hindsched.online.protocol import Capabilities, Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.edgecloud.runs import ChunkRun, row_of
+from hindsched.solutions.edgecloud.runs import ChunkRun, file_row
 
 Column = tuple[bool, str]  # in the cloud or not, and worker type
 
@@ -243,4 +243,4 @@ class BatchSche(batching.GeometricBatches):
             for number, (begin, place) in enumerate(begins, 1)
         ]
         held = ChunkRun(0, 0, self._ps[job.name], first, max(run.last for run in runs))
-        return [row_of(cluster, run) for run in (*runs, held)]
+        return [file_row(cluster, run) for run in (*runs, held)]

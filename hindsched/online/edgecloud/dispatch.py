@@ -36,7 +36,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.edgecloud import resources
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.edgecloud.runs import ChunkRun, place_name, row_of
+from hindsched.solutions.edgecloud.runs import ChunkRun, file_row, place_name
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import LEFT, QueueState, entry_of
 
 Increment = Literal["printed", "marginal"]
@@ -256,7 +256,7 @@ class Serving:
             last = slot + one.slots - 1
             self._in_cloud.append((one.job, last))
             run = ChunkRun(one.job, one.chunk, len(self.cluster.worker_list), slot, last)
-            rows.setdefault(one.job, []).append(row_of(self.cluster, run))
+            rows.setdefault(one.job, []).append(file_row(self.cluster, run))
         begun = set(starts)
         self._waiting = [one for one in self._waiting if one not in begun]
         self._follow_workers(slot, rows)

@@ -20,7 +20,7 @@ from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online.protocol import draws
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.edgecloud.runs import ChunkRun, row_of
+from hindsched.solutions.edgecloud.runs import ChunkRun, file_row
 
 Span = tuple[int, int]
 Running = dict[int, tuple[Any, int]]  # job and chunk by edge worker
@@ -231,7 +231,7 @@ def whole_job_rows(cluster: EdgecloudInstance, spans: list[Span], ps: int) -> li
     cloud = len(cluster.worker_list)
     runs = [ChunkRun(0, chunk, cloud, *span) for chunk, span in enumerate(spans, 1)]
     held = ChunkRun(0, 0, ps, min(spans)[0], max(end for _, end in spans))
-    return [row_of(cluster, run) for run in (*runs, held)]
+    return [file_row(cluster, run) for run in (*runs, held)]
 
 
 def run_changes(
@@ -244,7 +244,7 @@ def run_changes(
         if was is not None and was != runs:
             rows.setdefault(was[0], []).append({"chunk": was[1], "to": slot - 1})
         if runs is not None and was != runs:
-            row = row_of(cluster, ChunkRun(0, runs[1], worker, slot, slot))
+            row = file_row(cluster, ChunkRun(0, runs[1], worker, slot, slot))
             del row["to"]
             rows.setdefault(runs[0], []).append(row)
     return rows

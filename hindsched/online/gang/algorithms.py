@@ -10,7 +10,7 @@ import numpy as np
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.gang.offline import columns_needed
-from hindsched.models.gang.sets import Outlook, outlook
+from hindsched.models.gang.sets import GangSets, gang_sets
 from hindsched.online import protocol
 from hindsched.online.engines import reoptimise
 from hindsched.online.gang.policies import KNOWN_POLICIES, held
@@ -67,16 +67,16 @@ class Reoptimise(reoptimise.Reoptimise):
         self._follow(view, left, search.best_plan(left, keys, self.exchanges))
         self._counts["searches"] += 1
 
-    def _left(self, slot: int) -> tuple[Outlook, search.OpenJobs]:
+    def _left(self, slot: int) -> tuple[GangSets, search.OpenJobs]:
         """Open jobs, and what is fixed."""
         rolling, formulation = self._rolling, self._environment.formulation
         rolling.advance(slot)
         known = rolling.instance
         assert isinstance(known, GangInstance)
-        view = outlook(known, formulation, rolling.commitments(), None)
+        view = gang_sets(known, formulation, rolling.commitments(), None)
         return view, search.open_jobs(known, formulation, view)
 
-    def _follow(self, view: Outlook, left: search.OpenJobs, plan: search.GangPlan) -> None:
+    def _follow(self, view: GangSets, left: search.OpenJobs, plan: search.GangPlan) -> None:
         """Begin the open jobs as a plan says."""
         instance = self._rolling.instance
         assert isinstance(instance, GangInstance)

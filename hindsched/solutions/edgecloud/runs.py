@@ -124,7 +124,7 @@ def place_name(instance: EdgecloudInstance, server: int) -> str:
     return servers[server].name if server < len(servers) else instance.cloud.name
 
 
-def row_of(instance: EdgecloudInstance, run: ChunkRun) -> Assignment:
+def file_row(instance: EdgecloudInstance, run: ChunkRun) -> Assignment:
     """A run or a hold as a row of the file."""
     span: Assignment = {"from": run.first, "to": run.last}
     if run.chunk == 0:

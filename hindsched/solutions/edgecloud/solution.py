@@ -21,7 +21,7 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJ
 from hindsched.json_types import JsonObject
 from hindsched.kernel.verdict import levels
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, read_runs, row_of
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row, read_runs
 
 
 class EdgecloudSolution(Solution):
@@ -51,7 +51,7 @@ class EdgecloudSolution(Solution):
         rows: dict[str, list[Assignment]] = {}
         for run in (*self.runs.rows(), *self.holds.rows()):
             name = self.instance.jobs[run.job].name
-            rows.setdefault(name, []).append(row_of(self.instance, run))
+            rows.setdefault(name, []).append(file_row(self.instance, run))
         return rows
 
     @cached_property

@@ -21,11 +21,11 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import COSTS, MlbrokerInstance, MlbrokerJob
+from hindsched.instances.mlbroker.transport import min_cost_flow
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
 from hindsched.solutions import rows as file_rows
 from hindsched.solutions.base import Assignment, Assignments, Solution, TableRow, usage_table
-from hindsched.solutions.mlbroker.transport import ship
 
 KEYS = {"from", "to", "workers", "ps"}
 BYTES_A_PLACE, BYTES_A_JOB = 64, 32
@@ -48,7 +48,7 @@ class RealisedCosts:
         return {cost: float(np.sum(getattr(self, cost))) for cost in COSTS}
 
 
-def nobody(instance: MlbrokerInstance) -> tuple[Ints, Ints]:
+def empty_placements(instance: MlbrokerInstance) -> tuple[Ints, Ints]:
     """No workers, (J, T, R), and no PS, (J, T), to be filled in."""
     shape = len(instance.jobs), instance.horizon, len(instance.datacenters)
     return np.zeros(shape, dtype=np.int64), np.full(shape[:2], -1, dtype=np.int64)
@@ -92,7 +92,7 @@ class MlbrokerSolution(Solution):
         places = shape[1] * shape[2]
         needed = float(BYTES_A_PLACE * places + BYTES_A_JOB * shape[0] * places)
         check_memory(f"a schedule over {shape[1]} slots", needed)
-        workers, ps = nobody(instance)
+        workers, ps = empty_placements(instance)
         for name, rows in assignments.items():
             index = instance.job_index(name)
             for span, placed, center in parse_rows(instance, instance.jobs[index], rows):
@@ -110,7 +110,9 @@ class MlbrokerSolution(Solution):
         for job, slot in np.argwhere(instance.alive):
             placed, ps = self.workers[job, slot], self.ps[job, slot]
             room = instance.capacity[job] * placed
-            transfer[job, slot], _, _ = ship(instance.data[job, slot], room, arcs[job], np.inf)
+            transfer[job, slot], _, _ = min_cost_flow(
+                instance.data[job, slot], room, arcs[job], np.inf
+            )
             per_worker = instance.exchange[job] * instance.transfer_price[:, ps] * (ps >= 0)
             if paper:  # only as many workers as are needed talk, the nearest
                 nearest = np.argsort(per_worker)
@@ -155,7 +157,7 @@ class MlbrokerSolution(Solution):
                 {"from": first, "to": last,
                  "workers": file_rows.write_counts(workers[first - 1], names),
                  "ps": names[int(ps[first - 1])]}
-                for first, last in file_rows.stretches(np.column_stack([workers, ps]))
+                for first, last in file_rows.equal_stretches(np.column_stack([workers, ps]))
                 if ps[first - 1] >= 0
             ]  # fmt: skip
             if rows:
@@ -246,7 +248,7 @@ def parse_rows(
         workers = file_rows.read_counts(f"{where}.workers", row["workers"], names)
         center = file_rows.read_type(f"{where}.ps", row["ps"], names)
         parsed.append((slice(first - 1, last), workers, center))
-    file_rows.check_apart(f"assignments of {job.name}", spans)
+    file_rows.refuse_overlap(f"assignments of {job.name}", spans)
     return parsed
 
 

@@ -44,7 +44,7 @@ class OasisSolution(Solution):
         self.ps: dict[str, Deployment] = {}
         for job in instance.jobs:
             pair = [
-                _counts(given.get(job.name), (instance.horizon, width))
+                _checked_counts(given.get(job.name), (instance.horizon, width))
                 for given, width in zip((workers, ps), shapes, strict=True)
             ]
             if any(counts.any() for counts in pair):
@@ -67,10 +67,10 @@ class OasisSolution(Solution):
             )
             return *file_rows.read_span(where, row, instance.horizon), workers, ps
 
-        names = _names(instance)
+        names = _server_names(instance)
         deployed: tuple[dict[str, Deployment], dict[str, Deployment]] = ({}, {})
         for name, rows in file_rows.read_rows(instance, assignments, read).items():
-            file_rows.check_apart(f"rows of {name}", [row[:2] for row in rows])
+            file_rows.refuse_overlap(f"rows of {name}", [row[:2] for row in rows])
             for own, servers in zip(deployed, names, strict=True):
                 own[name] = np.zeros((instance.horizon, len(servers)), dtype=np.int64)
             for first, last, *counts in rows:
@@ -80,7 +80,7 @@ class OasisSolution(Solution):
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows of every job that runs, run-length over slots."""
-        names = _names(self.instance)
+        names = _server_names(self.instance)
         return {
             name: run_length(self.workers[name], self.ps[name], *names) for name in self.workers
         }
@@ -136,12 +136,12 @@ class OasisSolution(Solution):
             use = np.zeros((last, *capacity.shape))
             for name, counts in deployed.items():
                 use += counts[:last, :, None] * demand[instance.job_index(name)]
-            names = _names(instance)[servers], instance.resources
+            names = _server_names(instance)[servers], instance.resources
             rows += usage_table(use, capacity, *names, role=role)
         return rows
 
 
-def _names(instance: OasisInstance) -> tuple[list[str], list[str]]:
+def _server_names(instance: OasisInstance) -> tuple[list[str], list[str]]:
     """Names of the worker servers and of the PS servers."""
     servers = instance.worker_servers, instance.ps_servers
     worker_names, ps_names = ([server.name for server in own] for own in servers)
@@ -160,12 +160,12 @@ def run_length(
             "workers": file_rows.write_counts(workers[first - 1], worker_names),
             "ps": file_rows.write_counts(ps[first - 1], ps_names),
         }
-        for first, last in file_rows.stretches(both)
+        for first, last in file_rows.equal_stretches(both)
         if both[first - 1].any()
     ]
 
 
-def _counts(given: Deployment | None, shape: tuple[int, int]) -> Deployment:
+def _checked_counts(given: Deployment | None, shape: tuple[int, int]) -> Deployment:
     if given is None:
         return np.zeros(shape, dtype=np.int64)
     counts = np.asarray(given)

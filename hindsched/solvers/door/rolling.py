@@ -65,7 +65,7 @@ class RollingProgram:
         self._rows: dict[str, list[Assignment]] = {}
         self._locked: set[str] = set()
         self._rejected: set[str] = set()
-        self._shares: bool = getattr(base.model_module(cluster.family), "JOBS_SHARE_COSTS", False)
+        self._shares = base.family_models(cluster.family).jobs_share_costs
 
     def move_to(self, cluster: Instance) -> None:
         """Go on with another horizon of the same cluster."""
@@ -136,7 +136,7 @@ class RollingProgram:
 
     def build(self) -> base.OfflineProgram:
         """The program at this step."""
-        build = base.aggregated(self.cluster.family) if self.relax else {}
+        build = base.family_models(self.cluster.family).aggregated if self.relax else {}
         with PauseGC():  # nothing is garbage yet, and looking for it takes longer than the rules
             return base.offline_program(
                 self.instance, self.formulation, relax=self.relax,

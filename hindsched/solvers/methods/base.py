@@ -17,7 +17,7 @@ import numpy as np
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.models.base import aggregated, offline_program
+from hindsched.models.base import family_models, offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.bounds.lagrangian import BoundResult
 from hindsched.solvers.certificates.certificate import Certificate
@@ -190,7 +190,9 @@ def relaxation(
     from hindsched.solvers.model import solve_declared
 
     clock = Clock(math.inf)
-    declared = offline_program(instance, formulation, relax=True, **aggregated(instance.family))
+    declared = offline_program(
+        instance, formulation, relax=True, **family_models(instance.family).aggregated
+    )
     found = solve_declared(declared, options.without(clock.gone), on_progress=on_progress)
     program = found.program
     certificate = None if program.duals is None else found.certificate()

@@ -9,11 +9,9 @@ import numpy as np
 import pyomo.environ as pyo
 
 from hindsched.arrays import Floats
-from hindsched.models.base import Duals, OfflineProgram
+from hindsched.models.base import Duals, FamilyModels, OfflineProgram
 
 from .solution import TollboothSolution
-
-FORMS = {"standard": ("printed",)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -69,3 +67,6 @@ def build_offline(
         instance=instance, formulation=formulation, model=model, form="printed",
         relaxed=relax,
     )  # fmt: skip
+
+
+MODELS = FamilyModels(forms={"standard": ("printed",)}, build_offline=build_offline)

@@ -20,7 +20,7 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
-from hindsched.models.gang.sets import Outlook
+from hindsched.models.gang.sets import GangSets
 from hindsched.solutions.gang.solution import GangSolution, pool_rows
 from hindsched.solvers.door.work import Clock, now, spend
 from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
@@ -180,7 +180,7 @@ class GangPlan(NamedTuple):
     held: Ints  # GPUs by server; a pool is one, (open jobs, servers)
 
 
-def open_jobs(instance: GangInstance, formulation: str, view: Outlook) -> OpenJobs:
+def open_jobs(instance: GangInstance, formulation: str, view: GangSets) -> OpenJobs:
     """What a view of the known jobs leaves to plan; makespans are planned by completions."""
     _, goal = split_formulation(formulation)
     goal = OBJECTIVES[0] if goal == OBJECTIVES[1] else goal

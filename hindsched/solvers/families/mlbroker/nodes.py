@@ -20,7 +20,7 @@ from scipy.optimize import linprog
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, nobody
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
 from hindsched.solvers.door.standard_form import objective_factor
 from hindsched.solvers.door.work import interrupted, spend
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
@@ -162,7 +162,7 @@ class TierNodes:
         """Placements with the largest shares, together, where nothing is mixed."""
         if splits:
             return None
-        workers, ps = nobody(self.oracle.instance)
+        workers, ps = empty_placements(self.oracle.instance)
         for (j, t), one in zip(self._lives, _largest_shares(shares[0]), strict=True):
             workers[j, t], ps[j, t] = one.workers, one.ps
         return MlbrokerSolution(self.oracle.instance, workers, ps, self.oracle.formulation)

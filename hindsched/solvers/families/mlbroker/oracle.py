@@ -30,7 +30,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solutions.base import Assignment, Solution
-from hindsched.solutions.mlbroker.solution import MlbrokerSolution, nobody
+from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
 from hindsched.solvers.kernels.mlbroker.geo_placement import PricedBlock, restricted_placement
 from hindsched.solvers.oracles.base import BlockOracle, Response
 from hindsched.solvers.oracles.decisions import NEVER, Limits
@@ -84,7 +84,7 @@ class MlbrokerOracle(BlockOracle):
             self.features = {TIER: (place, kind, when), WORKERS: at, PS: at}
         self._distance = w[3] * instance.transfer_price * (formulation != "paper")
         self._arcs = instance.arc_prices(float(w[0]))
-        most = most_rented(instance, nobody(instance)[0])
+        most = most_rented(instance, empty_placements(instance)[0])
         self._most = most * instance.alive[:, :, None]  # H, (J, T, K)
 
     @property
@@ -324,7 +324,7 @@ class MlbrokerOracle(BlockOracle):
         """Rows of the solution file for a job's plan; the broker has none."""
         if block == len(self.instance.jobs):
             return []
-        workers, ps = nobody(self.instance)
+        workers, ps = empty_placements(self.instance)
         life = self._life(block)
         workers[block, life], ps[block, life] = response.plan
         rows = MlbrokerSolution(self.instance, workers, ps).assignments()

@@ -21,7 +21,7 @@ import numpy as np
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.solutions.mlbroker.solution import nobody, used_by
+from hindsched.solutions.mlbroker.solution import empty_placements, used_by
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
     SlotJobs,
@@ -166,7 +166,7 @@ class Planner:
 
     def answered(self, answers: Sequence[BrokerPlan]) -> BrokerPlan:
         """Every job's own plan, over its life, as one of all jobs."""
-        workers, ps = nobody(self.instance)
+        workers, ps = empty_placements(self.instance)
         for j, (own, places) in enumerate(answers):
             workers[j, self.instance.alive[j]] = own
             ps[j, self.instance.alive[j]] = np.maximum(places, 0)
@@ -174,7 +174,7 @@ class Planner:
 
     def slot_by_slot(self, relocation: bool = True) -> BrokerPlan:
         """One slot after the other; without local search, in milliseconds, once it is late."""
-        workers, ps = nobody(self.instance)
+        workers, ps = empty_placements(self.instance)
         left = self.instance.slots_left
         before = self._held.copy()
         for t, live, view in self._slots:

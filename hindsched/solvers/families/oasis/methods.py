@@ -2,8 +2,8 @@
 
 Who is admitted and when each job ends is decided by a program whose other variables are fractional
 but lie in the hull of what servers can hold (`models.oasis.ends`). Whether its promises can be kept
-is a packing problem on the servers as they are (`build_leaf`). If nothing fits, a smallest set S of
-promises that still cannot be kept gives a cut that every solution satisfies,
+is a packing problem on the servers as they are (`build_packing`). If nothing fits, a smallest set S
+of promises that still cannot be kept gives a cut that every solution satisfies,
 
     sum over jobs i of S, ends e <= E_i of u_ie <= |S| - 1,
 
@@ -27,7 +27,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.base import Instance, LinearUtility
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob, OasisUtility
 from hindsched.models.base import Commitments
-from hindsched.models.oasis.ends import Ends, build_ends, build_leaf
+from hindsched.models.oasis.ends import Ends, build_ends, build_packing
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.oasis.solution import OasisSolution
 from hindsched.solvers.door.options import SolveOptions
@@ -84,7 +84,7 @@ def _known_patterns(
 def place_together(instance: OasisInstance, plans: Mapping[int, OasisPlan]) -> OasisSolution | None:
     """Schedules of jobs, by position, packed on real servers; None if they are not seen to fit."""
     ends = {job: plan[0] for job, plan in plans.items()}
-    leaf = build_leaf(instance, ends, find_patterns)
+    leaf = build_packing(instance, ends, find_patterns)
     for job, (end, *placed) in plans.items():
         block = leaf.model.job[job]
         for units, own in zip((block.workers, block.servers), placed, strict=True):
@@ -114,7 +114,7 @@ class Promises:
         if not ends:
             self._keep(ends, OasisSolution(self.instance, {}, {}))
             return ProgramResult(Status.OPTIMAL, StoppedBy.GAP)
-        leaf = build_leaf(self.instance, ends, find_patterns)
+        leaf = build_packing(self.instance, ends, find_patterns)
         result = solve_program(leaf.model, self.options.with_time(seconds))
         if result.has_point:
             self._keep(ends, leaf.extract())

@@ -1,9 +1,9 @@
 """Algorithm 2 with the per-slot program (32) as COST_t: the engine ``slots`` of algorithm oasis.
 
 The recursion over slots and worker-slots is the oracle's, with its ties; what n workers cost in a
-slot, and where they run, comes from `SlotProgram`, one CVXPY problem for the whole run. Prices of
-one slot lie as far apart as e^-500 and 1, which no linear programming code can add up. Units of a
-job are alike and each server's limit is its own, so that the optimum of (32) depends on the order
+slot, and where they run, comes from `OasisSlotProgram`, one CVXPY problem for the whole run. Prices
+of one slot lie as far apart as e^-500 and 1, which no linear programming code can add up. Units of
+a job are alike and each server's limit is its own, so that the optimum of (32) depends on the order
 of the prices alone: the solver is given each server's place in it, and costs are added up at the
 true prices.
 """
@@ -18,7 +18,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
-from hindsched.models.oasis.slots import SlotProgram
+from hindsched.models.oasis.slot_program import OasisSlotProgram
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.result import Status
 from hindsched.solvers.families.oasis.oracle import OasisOracle, OasisPlan, Placements
@@ -34,7 +34,7 @@ class SlotEngine:
     """Best responses by Algorithm 2 over worker-slots, slot by slot through one program (32)."""
 
     def __init__(self, cluster: OasisInstance) -> None:
-        self.program = SlotProgram(cluster)
+        self.program = OasisSlotProgram(cluster)
 
     def best_response(
         self, oracle: OasisOracle, block: int, prices: Floats, residual: Floats, above: float

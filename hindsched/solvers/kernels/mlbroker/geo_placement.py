@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
-from hindsched.solutions.mlbroker.transport import ship
+from hindsched.instances.mlbroker.transport import min_cost_flow
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 LEFT = 1e-9
@@ -138,7 +138,7 @@ def placement_cost(block: PricedBlock, workers: Ints, ps: int, limit: float) -> 
     rest = limit * (1.0 + TIE) - fixed
     if rest < 0.0:
         return np.inf
-    cost, left, _ = ship(data, capacity * workers.astype(np.float64), arc, rest)
+    cost, left, _ = min_cost_flow(data, capacity * workers.astype(np.float64), arc, rest)
     return np.inf if left > LEFT * data.sum() or cost > rest else fixed + cost
 
 
@@ -218,7 +218,7 @@ def restricted_placement(
             for i in range(centers + 1):
                 price[i, r] = arc[i, r] if i < centers else 0.0
                 price[i, centers + r] = price[i, r] + each / capacity
-        cost, left, flow = ship(supply, room, price, best - fixed)
+        cost, left, flow = min_cost_flow(supply, room, price, best - fixed)
         bound = fixed + cost
         if left > LEFT * supply.sum():
             continue

@@ -13,7 +13,9 @@ from hindsched.arrays import Floats
 
 
 @njit(cache=True)
-def ship(supply: Floats, room: Floats, price: Floats, limit: float) -> tuple[float, float, Floats]:
+def min_cost_flow(
+    supply: Floats, room: Floats, price: Floats, limit: float
+) -> tuple[float, float, Floats]:
     """Ship all supply (S,) into the sinks' room (R,) at least cost by successive shortest paths.
 
     Prices (S, R) are at least 0, infinite where the arc is forbidden. Returns the cost (a lower

@@ -27,7 +27,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.oasis.instance import OasisInstance
 
 
-class SlotProgram:
+class OasisSlotProgram:
     """Cheapest deployments of one job in one slot: (32) under (3), (6), (7), (30), (31).
 
     Compiled once: a loop over slots and jobs only sets Parameters. A solve answers for `workloads`

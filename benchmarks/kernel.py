@@ -29,7 +29,7 @@ from library_records import Records
 import hindsched as hs
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.catalogue import all_recipes
-from hindsched.kernel.__main__ import main as check_files
+from hindsched.kernel.__main__ import check_command as check_files
 from hindsched.solvers.certificates.file import verify_certificate, write_certificate
 
 KERNEL = Path(hs.__file__).parent / "kernel"

@@ -10,6 +10,7 @@ import pytest
 
 import hindsched as hs
 from hindsched import kernel
+from hindsched.analysis.verify import proof_of
 from hindsched.cli.app import run
 from hindsched.instances import base
 from hindsched.instances.io import read, write
@@ -36,7 +37,7 @@ def _tollbooth(monkeypatch, skeleton):
     monkeypatch.syspath_prepend(str(skeleton))
     monkeypatch.setitem(kernel.PACKAGES, WORD, PACKAGE)
     for module in (kernel, kernel_command, base):
-        monkeypatch.setattr(module, "FAMILIES", (*kernel.OWN, WORD))
+        monkeypatch.setattr(module, "FAMILIES", (*kernel.BUILT_IN, WORD))
     yield
     for name in [name for name in sys.modules if name.split(".")[0] == PACKAGE]:
         del sys.modules[name]
@@ -79,7 +80,7 @@ def test_an_installed_family_needs_no_edit_and_names_what_it_lacks(tmp_path, cap
     assert call(folder, "hindsched", "generate", word, "-o", "y.json").returncode == 0
     done = call(folder, "hindsched", "simulate", "y.json", "--algorithm", "first-come")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "kernel is missing; it must offer SENSE, FORMULATIONS, Problem, bound" in done.stderr
+    assert "kernel is missing; it must offer Problem" in done.stderr
     generator = folder / f"hindsched_{word}" / "generator.py"
     generator.write_text(generator.read_text().replace("SUITES =", "OTHERS ="))
     asked = ("hindsched", "generate", word, "-o", "x.json")
@@ -115,6 +116,7 @@ def test_methods_certificates_and_comparisons(instance):
     for method in ("bound", "column-generation", "relaxation"):
         assert hs.solve(instance, method, time_limit=5.0).bound >= solved.objective - 1e-9
     result = hs.solve(instance, "bound", time_limit=5.0)
+    assert proof_of(result) == "certificate"
     verified = verify_certificate(instance, result.certificate.to_dict())
     assert (verified.bound, verified.certificate.layout) == (result.bound, "servers")
     assert hs.explain(build_solution(instance, {}), result.certificate).gap == result.bound
@@ -140,4 +142,4 @@ def test_every_command(instance, tmp_path, capsys):
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [item["family"] for item in told["instances"]] == [WORD, WORD]
     assert told["failed"] == []
-    assert kernel_command.main([path, solution, prices]) == 0
+    assert kernel_command.check_command([path, solution, prices]) == 0

@@ -6,7 +6,6 @@ exact kernel, and what it says is what anyone hears who has nothing but its fold
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import tempfile
 from collections.abc import Mapping
@@ -195,13 +194,13 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
         return result.proof
     if (limit := result.options.get("time_limit")) is not None:
         seconds = min(seconds, SHORTEST_SECONDS + SHARE_OF_LIMIT * cast(float, limit))
-    if not has_kernel(instance.family):
+    if not kernel.has_family(instance.family):
         return "checked fast"
     name = f"{instance.name} by {result.method}"
     stated = f"{name}: objective {result.objective!r}, certified bound {certificate.bound!r}"
     try:
         proven = kernel.bound(instance.exact, certificate.to_dict(), _limits(seconds))
-    except kernel.Refused as refused:
+    except kernel.RefusedFile as refused:
         if ABOVE_A_LIMIT.search(str(refused)):
             return "checked fast"
         raise SolveFailed(f"{stated}; the exact kernel refuses it: {refused}") from None
@@ -220,11 +219,6 @@ def proof_of(result: Result, seconds: float = QUICK_SECONDS) -> Proof:
 def _limits(seconds: float | None) -> Mapping[str, int]:
     steps = RAISED["steps"] if seconds is None else int(seconds * STEPS_A_SECOND)
     return {**kernel.LIMITS, **RAISED, "steps": steps}
-
-
-def has_kernel(family: str) -> bool:
-    """Whether the exact kernel knows a family."""
-    return importlib.util.find_spec(f"hindsched.kernel.{family}") is not None
 
 
 def exact_check(

@@ -26,7 +26,8 @@ def verify(
     Two checkers answer: a fast one in floating point that rounds outward, and the exact kernel,
     which has no tolerance and whose answer counts.
     """
-    from hindsched.analysis.verify import QUICK_SECONDS, exact_check, has_kernel
+    from hindsched.analysis.verify import QUICK_SECONDS, exact_check
+    from hindsched.kernel import has_family
 
     if Path(file).is_dir() and solution is None:
         return _verify_folder(file, as_json)
@@ -37,7 +38,7 @@ def verify(
         raise InputError("prices", "", "must be a certificate file")
     instance = opt.load(file)
     checked = hs.verify(instance, solution, certificates)
-    kernel, is_asked = None, exact or (exact is None and has_kernel(instance.family))
+    kernel, is_asked = None, exact or (exact is None and has_family(instance.family))
     if is_asked:
         source = file if Path(file).exists() else instance
         seconds = None if exact else QUICK_SECONDS

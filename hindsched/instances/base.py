@@ -57,7 +57,7 @@ OFFERS = {
     "oracle": ("ORACLE_ROWS", "build"),
     "dynamics": ("State", "committed_rows"),
     "algorithms": ("ALGORITHMS",),
-    "kernel": ("SENSE", "FORMULATIONS", "Problem", "bound"),
+    "kernel": ("Problem",),
 }
 """Names that a family's modules must offer, by aspect; other aspects are a family's choice."""
 
@@ -368,11 +368,11 @@ class Instance(Record):
         return {"format": self.format, "family": self.family, **data}
 
     @cached_property
-    def exact(self) -> kernel.Instance:
+    def exact(self) -> kernel.ExactInstance:
         """What the kernel reads, kept: many schedules of an instance are judged at one reading."""
         if self.family in kernel.PACKAGES:
             family_module("kernel", self.family, "kernel")  # says in one line if it is missing
-        return kernel.Instance(self.to_dict())
+        return kernel.ExactInstance(self.to_dict())
 
     def sha256(self) -> str:
         """Hash of the canonical JSON (sorted keys, no spaces)."""

@@ -21,7 +21,7 @@ from typing import IO, Any
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
 from hindsched.json_types import Draft, JsonObject
-from hindsched.kernel.reading import Refused, depth_of, refuse_constant, unique_keys
+from hindsched.kernel.reading import RefusedFile, depth_of, refuse_constant, unique_keys
 
 MOST_BYTES = 1 << 30  # that a file may unpack to, unless the caller says otherwise
 MOST_JSON_BYTES = 256 << 20
@@ -138,7 +138,7 @@ def read_json(path: str | Path) -> Any:
         )
     except RecursionError:
         raise InputError(str(path), "(nested too deep)", "must be JSON") from None
-    except (ValueError, Refused) as error:
+    except (ValueError, RefusedFile) as error:
         raise InputError(str(path), str(error), "must be JSON") from None
     if "\\ud" in text.lower():  # halves of characters, which no file can be written with
         try:

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from . import FAMILIES, MALFORMED, Instance, Verdict, nonanticipative
-from .exact import Interval, decimal, exactly
-from .reading import LIMITS, Progress, Refused, check_stated, limited, load, require, silent
+from . import FAMILIES, MALFORMED, ExactInstance, Verdict, nonanticipative
+from .exact import Interval, decimal, point
+from .reading import LIMITS, Progress, RefusedFile, check_stated, limited, load, require, silent
 
 SOLUTION, CERTIFICATE = "hindsched-solution/1", "hindsched-certificate/1"
 KEYS = {"format", "family", "instance", "instance_sha256", "formulation", "kind", "sense", "bound"}
@@ -42,7 +42,7 @@ class Judgement:
     bounds: list[Interval] = field(default_factory=list)  # of the certificates
 
 
-def main(arguments: Sequence[str]) -> int:
+def check_command(arguments: Sequence[str]) -> int:
     """Check the files named; return the exit code."""
     parser = argparse.ArgumentParser(prog=__package__, description=__doc__)
     parser.add_argument("instance", metavar="INSTANCE")
@@ -73,9 +73,9 @@ def judge(
 
     try:
         with limited(limits):
-            found.code = _judge(found, instance, others, tell_line, tell)
+            found.code = _judge_in_order(found, instance, others, tell_line, tell)
             return found
-    except Refused as refused:
+    except RefusedFile as refused:
         tell_line(f"refused: {refused}")
     except MALFORMED as error:
         tell_line(f"refused: malformed: {type(error).__name__}: {error}"[:400])
@@ -85,13 +85,15 @@ def judge(
     return found
 
 
-def _judge(found: Judgement, path: str, others: Sequence[str], say: Any, tell: Progress) -> int:
+def _judge_in_order(
+    found: Judgement, path: str, others: Sequence[str], say: Any, tell: Progress
+) -> int:
     instance, sha256 = load(path)
     if instance.get("kind") == "nonanticipative":
         return _futures(found, instance, others, say)
     require(instance.get("format") == "hindsched/1", "instance: format must be hindsched/1")
     require(instance.get("family") in FAMILIES, f"instance: family must be one of {FAMILIES}")
-    read, problems, broken = Instance(instance), set(), False
+    read, problems, broken = ExactInstance(instance), set(), False
     say(f"{instance['family']} instance {instance['name']}, sha256 {sha256}")
     for other in others:
         data, _ = load(other)
@@ -102,7 +104,7 @@ def _judge(found: Judgement, path: str, others: Sequence[str], say: Any, tell: P
                 data.get(key) == instance[key if key == "family" else "name"], f"{other}: {key}"
             )
         require(data.get("instance_sha256") == sha256, f"{other}: is of another instance")
-        problems.add(read.family.FORMULATIONS[data["formulation"]])
+        problems.add(read.family.formulations[data["formulation"]])
         require(len(problems) == 1, f"{other}: is of another formulation")
         if kind == SOLUTION:
             verdict = _solution(read, data, say)
@@ -113,49 +115,49 @@ def _judge(found: Judgement, path: str, others: Sequence[str], say: Any, tell: P
     if broken:
         return 1
     pairs = ((objective, proven) for objective in found.objectives for proven in found.bounds)
-    return max((_compare(read.family.SENSE, *pair, say) for pair in pairs), default=0)
+    return max((_compare(read.family.sense, *pair, say) for pair in pairs), default=0)
 
 
 def _futures(found: Judgement, data: Any, others: Sequence[str], say: Any) -> int:
     """Check a certificate of several futures, whose instances are the other files."""
     require(data.get("format") == CERTIFICATE, "format: must be that of a certificate")
-    futures = nonanticipative.in_order(data, [load(other) for other in others])
-    proven = nonanticipative.prove([Instance(instance) for instance in futures], data)
+    futures = nonanticipative.futures_in_order(data, [load(other) for other in others])
+    proven = nonanticipative.prove([ExactInstance(instance) for instance in futures], data)
     found.bounds.append(proven)
     who = "no online policy's expected value, by the file's weights, is better than"
     if data["claim"] == "guarantee":
         who = "the best that any online algorithm can promise of hindsight is bounded by"
-    say(f"{len(futures)} futures, policies that {data['policies']}: {who} {_text(proven)}")
+    say(f"{len(futures)} futures, policies that {data['policies']}: {who} {_text_of(proven)}")
     return 0
 
 
-def _solution(read: Instance, data: Any, say: Any) -> Verdict:
-    verdict: Verdict = read.problem(data["formulation"]).check(data)
+def _solution(read: ExactInstance, data: Any, say: Any) -> Verdict:
+    verdict = read.problem(data["formulation"]).check(data)
     for broken in verdict.violations[:20]:
         say(f"infeasible: {broken}")
     if len(verdict.violations) > 20:
         say(f"infeasible: {len(verdict.violations) - 20} more")
     if verdict.feasible:
         say("feasible")
-        say(f"objective {_text(verdict.value)}")
+        say(f"objective {_text_of(verdict.value)}")
         for name, found in verdict.notes:
-            say(f"{name} {_text(exactly(found))}")
+            say(f"{name} {_text_of(point(found))}")
         stated = data["objective"]
         off = max(stated - verdict.value.high, verdict.value.low - stated)
         require(off <= abs(stated) * CLOSE, "objective: is not that of the decisions")
     return verdict
 
 
-def _bound(read: Instance, data: Any, say: Any, tell: Progress, path: str) -> Interval:
+def _bound(read: ExactInstance, data: Any, say: Any, tell: Progress, path: str) -> Interval:
     require(set(data) - {"layout"} == KEYS | {"prices"}, f"keys must be {sorted(KEYS)} and prices")
-    require(data["sense"] == read.family.SENSE, f"sense: must be {read.family.SENSE}")
+    require(data["sense"] == read.family.sense, f"sense: must be {read.family.sense}")
     require(data["kind"] in ("lagrangian", "lp-dual", "tree"), "kind: is unknown")
-    proven: Interval = read.family.bound(read.data, data, tell)
+    proven = read.problem(data["formulation"]).bound(data, tell)
     stated = data["bound"]
-    say(f"bound {_text(proven)}")
-    check_stated(stated, proven, read.family.SENSE, f"{path}: bound")
+    say(f"bound {_text_of(proven)}")
+    check_stated(stated, proven, read.family.sense, f"{path}: bound")
     if abs(stated - proven.low) > CLOSE * max(abs(stated), abs(proven.low)):
-        say(f"stated {_text(exactly(stated))}, weaker than the bound that the prices prove")
+        say(f"stated {_text_of(point(stated))}, weaker than the bound that the prices prove")
     return proven
 
 
@@ -163,15 +165,15 @@ def _compare(sense: str, objective: Interval, proven: Interval, say: Any) -> int
     """Say what a feasible solution and a bound prove together."""
     gap = proven + -objective if sense == "max" else objective + -proven
     if gap.high < 0:
-        say(f"contradiction: objective {_text(objective)} beats the bound {_text(proven)}")
+        say(f"contradiction: objective {_text_of(objective)} beats the bound {_text_of(proven)}")
         return 1
     optimal = gap.high <= CLOSE * max(abs(objective.low), abs(objective.high))
     room = f" to within {decimal(gap.high, up=True, digits=6)}" if gap.high else ""
-    say(f"proves optimal{room}" if optimal else f"gap {_text(gap)}")
+    say(f"proves optimal{room}" if optimal else f"gap {_text_of(gap)}")
     return 0
 
 
-def _text(found: Interval) -> str:
+def _text_of(found: Interval) -> str:
     """Write an exact number, or 30 digits of its two ends rounded outward."""
     exact = decimal(found.low, up=False, digits=60)
     if found.low == found.high and Fraction(exact) == found.low:
@@ -199,4 +201,4 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(check_command(sys.argv[1:]))

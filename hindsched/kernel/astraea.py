@@ -5,21 +5,14 @@ who pays and gains is said. (3a), (3b) follow from (3c), (3d), as quotas are the
 """
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from . import reading, windows
 from .exact import Data, Interval, utility
-from .reading import Progress, require, silent
+from .reading import require
 from .verdict import Broken, Verdict, levels
 
-SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "provenance"})
-FORMULATIONS = {
-    f"{obligation},{writing}": (obligation, writing == "preemptive")
-    for obligation in ("optional", "must-complete")
-    for writing in ("modes", "literal", "preemptive")
-}  # fmt: skip
-NONANTICIPATIVE = ("optional,modes", "optional,literal")
 EQUATIONS = {
     "arrival": "(3l)", "horizon": "(3o)", "chunks": "(3e)", "no PS": "(3g)", "bandwidth": "(3i)",
     "overlap": "(3l)", "pause": "(3l)", "change": "(3f)", "ps change": "(3h)", "work": "(3k)",
@@ -27,7 +20,7 @@ EQUATIONS = {
 }  # fmt: skip
 
 
-def divide(instance: Data, cluster: windows.Cluster, solution: Any, broken: Broken) -> Any:
+def divide(instance: Data, cluster: windows.WindowCluster, solution: Any, broken: Broken) -> Any:
     """(2), (11): what each tenant pays, and gains; a payment is a number from 0 on.
 
     What a job pays in a slot is divided by what tenants leave unused of a type: their quota less
@@ -78,8 +71,16 @@ def _typed(value: Any, single: str) -> Data:
     return value if isinstance(value, dict) else {single: value}
 
 
-class Problem(windows.Problem):
+class Problem(windows.WindowProblem):
     """(3c)-(3o) of an instance, and (2)."""
+
+    sense = "max"
+    formulations: ClassVar = {
+        f"{obligation},{writing}": (obligation, writing == "preemptive")
+        for obligation in ("optional", "must-complete")
+        for writing in ("modes", "literal", "preemptive")
+    }  # fmt: skip
+    nonanticipative = ("optional,modes", "optional,literal")
 
     def __init__(self, instance: Data, formulation: str) -> None:
         reading.natural(instance, SIGNED, "instance")
@@ -102,9 +103,14 @@ class Problem(windows.Problem):
         require(len(sums) == 1, "tenants: quotas must add up to the servers' counts")
         must, pieces = formulation.startswith("must-complete"), formulation.endswith("preemptive")
         servers, last = dict(zip(known, rooms, strict=True)), instance["horizon"]
-        cluster = windows.Cluster(servers, workers, ps, last, rows, must, -1, EQUATIONS, pieces)
+        cluster = windows.WindowCluster(
+            servers, workers, ps, last, rows, must, -1, EQUATIONS, pieces
+        )
         reading.names(instance["jobs"], "jobs")
-        self.instance, jobs = instance, [_job(instance, cluster, job) for job in instance["jobs"]]
+        self.instance, jobs = (
+            instance,
+            [_astraea_job(instance, cluster, job) for job in instance["jobs"]],
+        )
         super().__init__(cluster, jobs, {"payment"})
 
     def check(self, solution: Data) -> Verdict:
@@ -114,18 +120,13 @@ class Problem(windows.Problem):
         broken.found += found.violations
         return broken.verdict(found.value, notes)
 
-
-def told(instance: Data, job: Data) -> int:
-    """Slot in which an online algorithm is told of a job: the one after its arrival."""
-    return int(job["arrival"]) + 1
-
-
-def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
-    """P b + sum of max over X_j of [f_j - p A x], of max(0, .) where jobs are optional."""
-    return windows.bound(Problem(instance, certificate["formulation"]), certificate, progress)
+    @classmethod
+    def reveal_slot(cls, instance: Data, job: Data) -> int:
+        """The slot after its arrival."""
+        return int(job["arrival"]) + 1
 
 
-def _job(instance: Data, cluster: windows.Cluster, job: Any) -> windows.Job:
+def _astraea_job(instance: Data, cluster: windows.WindowCluster, job: Any) -> windows.WindowJob:
     train, update = _typed(job["minibatch_slots"], "worker"), _typed(job["update_slots"], "ps")
     require(all(train[w] > 0 for w in cluster.workers), f"job {job['name']}: must take time")
     far = Fraction(16 * job["gradient_mb"]) / instance["slot_seconds"]
@@ -139,4 +140,4 @@ def _job(instance: Data, cluster: windows.Cluster, job: Any) -> windows.Job:
         """Negative of f_j, whose argument counts from the instance's origin."""
         return -utility(job["utility"], end - origin)
 
-    return windows.Job(*windows.counted(job, 0), time, cost)
+    return windows.WindowJob(*windows.counted(job, 0), time, cost)

@@ -1,16 +1,13 @@
 """batchsched (min): weighted completion of jobs that run once, in one window; (2) and (15)."""
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from . import reading, windows
-from .exact import Data, Interval, common_step, exactly
-from .reading import Progress, names, require, silent
+from .exact import Data, Interval, common_step, point
+from .reading import names, require
 
-SENSE = "min"
 SIGNED = frozenset({"provenance"})
-FORMULATIONS = {"modes": "(2)", "literal": "(2)", "preemptive": "(2) in pieces"}
-NONANTICIPATIVE = ("modes", "literal")
 EQUATIONS = {
     "arrival": "(2j)", "horizon": "(2n)", "chunks": "(2g)", "no PS": "(2e)", "bandwidth": "(2i)",
     "overlap": "(2n)", "pause": "(2a)", "change": "(2a)", "ps change": "(2a)", "work": "(2f)",
@@ -18,8 +15,12 @@ EQUATIONS = {
 }  # fmt: skip
 
 
-class Problem(windows.Problem):
+class Problem(windows.WindowProblem):
     """(2a)-(2o), or (15), of an instance."""
+
+    sense = "min"
+    formulations: ClassVar = {"modes": "(2)", "literal": "(2)", "preemptive": "(2) in pieces"}
+    nonanticipative = ("modes", "literal")
 
     def __init__(self, instance: Data, formulation: str) -> None:
         reading.natural(instance, SIGNED, "instance")
@@ -39,24 +40,17 @@ class Problem(windows.Problem):
         rows = {"capacity": ("resource", resources)}
         equations = EQUATIONS if has_ps else EQUATIONS | {"capacity": "(15b)"}
         pieces = formulation == "preemptive"
-        cluster = windows.Cluster(servers, workers, ps, None, rows, True, 1, equations, pieces)
+        cluster = windows.WindowCluster(
+            servers, workers, ps, None, rows, True, 1, equations, pieces
+        )
         names(instance["jobs"], "jobs")
-        super().__init__(cluster, [_job(instance, cluster, job) for job in instance["jobs"]])
+        self.step = common_step(job["weight"] for job in instance["jobs"])
+        super().__init__(
+            cluster, [_batchsched_job(instance, cluster, job) for job in instance["jobs"]]
+        )
 
 
-def told(instance: Data, job: Data) -> int:
-    """Slot in which an online algorithm is told of a job."""
-    return int(job["arrival"])
-
-
-def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
-    """Sum of min over X_j of [w (t + L) + p A x] - p b; objectives are whole in the weights."""
-    problem = Problem(instance, certificate.get("formulation", "modes"))
-    step = common_step(job["weight"] for job in instance["jobs"])
-    return windows.bound(problem, certificate, progress, step)
-
-
-def _job(instance: Data, cluster: windows.Cluster, job: Any) -> windows.Job:
+def _batchsched_job(instance: Data, cluster: windows.WindowCluster, job: Any) -> windows.WindowJob:
     train = dict(zip(cluster.workers, job["minibatch_slots"], strict=True))
     rings = None in cluster.ps
     update = {} if rings else dict(zip(cluster.ps, job["update_slots"], strict=True))
@@ -73,6 +67,6 @@ def _job(instance: Data, cluster: windows.Cluster, job: Any) -> windows.Job:
 
     def cost(end: int) -> Interval:
         """W (t + L): the paper's completion is one more than the last slot."""
-        return exactly(weight * (end + 1))
+        return point(weight * (end + 1))
 
-    return windows.Job(*windows.counted(job, 1), time, cost)
+    return windows.WindowJob(*windows.counted(job, 1), time, cost)

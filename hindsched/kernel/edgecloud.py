@@ -12,16 +12,15 @@ from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import groupby, pairwise
 from math import lcm
-from typing import Any
+from typing import Any, ClassVar
 
 from . import reading, trees
-from .exact import Data, Interval, ceiling, exactly
-from .reading import Progress, require, silent, whole
+from .exact import Data, Interval, ceiling, point
+from .problem import FamilyProblem
+from .reading import Progress, integer, require, silent
 from .trees import Limits, between
 from .verdict import Broken, Stretch, Verdict, given_up, jobs_of, levels, rows_of
 
-SENSE = "min"
-FORMULATIONS = {"no-migration": "no-migration", "literal": "literal"}
 AXES = {"worker_capacity": "worker", "group_capacity": "group", "type_capacity": "type",
         "cloud_capacity": "type", "storage": "server"}  # fmt: skip
 UNUSED = {"parameter_servers", "cloud_parameter_servers"}
@@ -33,7 +32,7 @@ Value = Callable[[int, int], int | None]
 """``value(a, b)``: least price of a job's work in slots up to b, with storage paid up to slot a."""
 
 
-def units(instance: Data, field: str) -> dict[str, Any]:
+def unit_counts(instance: Data, field: str) -> dict[str, Any]:
     """How many workers or PSs of each type a server or the cloud (None: no limit) has."""
     servers, cloud = instance["servers"], instance["cloud"]
     reading.natural(instance, frozenset({"provenance"}), "instance")
@@ -42,7 +41,7 @@ def units(instance: Data, field: str) -> dict[str, Any]:
     return {**found, cloud["name"]: defaultdict(lambda: None, cloud.get(field) or {})}
 
 
-def _jobs(instance: Data) -> dict[str, Any]:
+def _chunked_jobs(instance: Data) -> dict[str, Any]:
     """Jobs by name; each says how long an upload takes to where its worker type is."""
     servers, cloud = instance["servers"], instance["cloud"]
     for job in instance["jobs"]:
@@ -52,7 +51,7 @@ def _jobs(instance: Data) -> dict[str, Any]:
         absent = sorted(needed - set(job["upload_slots"]))
         require(not absent, f"{here}.upload_slots: must name {', '.join(absent)}")
         for key in ("arrival", "chunks", "epochs", "minibatches"):
-            whole(job[key], 1, f"{here}.{key}")
+            integer(job[key], 1, f"{here}.{key}")
     return dict(zip(reading.names(instance["jobs"], "jobs"), instance["jobs"], strict=True))
 
 
@@ -63,13 +62,16 @@ def chunk_slots(instance: Data, job: Data) -> tuple[int, int]:
     return max(1, ceiling(steps * (alone + talk))), max(1, ceiling(steps * alone))
 
 
-class Problem:
+class Problem(FamilyProblem):
     """(2) of an instance, and (7) where storage is limited."""
+
+    sense = "min"
+    formulations: ClassVar = {"no-migration": "no-migration", "literal": "literal"}
 
     def __init__(self, instance: Data, formulation: str) -> None:
         self.instance, self.literal = instance, formulation == "literal"
-        self.cloud, self.jobs = instance["cloud"]["name"], _jobs(instance)
-        self.workers, self.ps = units(instance, "workers"), units(instance, "ps")
+        self.cloud, self.jobs = instance["cloud"]["name"], _chunked_jobs(instance)
+        self.workers, self.ps = unit_counts(instance, "workers"), unit_counts(instance, "ps")
         self.servers = {server["name"]: server for server in instance["servers"]}
         self.slots = {name: chunk_slots(instance, job) for name, job in self.jobs.items()}
 
@@ -80,7 +82,131 @@ class Problem:
             if end is None:
                 return None
             total += end - self.jobs[name]["arrival"] + 1
-        return exactly(total)
+        return point(total)
+
+    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+        """Sum over jobs of min [time + price of what it uses], less price x capacity, exactly.
+
+        A block is one job of (2) with whole chunks; that cloud workers, PSs and storage are few is
+        left out of it, which errs outward. Slots have no last one: behind all prices they are free.
+        A tree without migration splits the slot up to which a job pays for time (a job that is done
+        before is one that waits), its chunks in a place or in the cloud, and who works in a slot.
+        """
+        instance, cloud, count, ps = self.instance, self.cloud, self.workers, self.ps
+        servers, jobs = instance["servers"], instance["jobs"]
+        workers = [
+            (s["name"], n, k) for s in servers for n, k in enumerate(s.get("workers", ()), 1)
+        ]
+        sets: dict[str, Mapping[str, Any]] = {
+            "worker_capacity": {f"{s}/{n}": 1 for s, n, _ in workers},
+            "group_capacity": Counter(f"{s}/{kind}" for s, _, kind in workers),
+            "type_capacity": Counter(kind for *_, kind in workers),
+            "cloud_capacity": count[cloud],
+            "storage": {
+                s["name"]: s["storage_gb"] for s in servers if s.get("storage_gb") is not None
+            },
+        }
+        sizes = [job.get("chunk_gb") or 0 for job in jobs]
+        literal, tree = self.literal, certificate["kind"] == "tree"
+        axis, features = "worker", dict[str, Sequence[tuple[str, Any]]]()
+        if tree:
+            require(not literal, "kind: jobs whose work moves have no trees")
+            axis = trees.layout(certificate, ("groups", "workers")).removesuffix("s")
+            known = [(axis, sets[f"{axis}_capacity"])]
+            features = {"completion": (), "cloud_chunks": (), "chunks": known}
+            if axis == "group":
+                del sets["worker_capacity"]
+            else:
+                features["worker_slots"] = [*known, ("slot", range(1, reading.LIMITS["cells"]))]
+
+        def price(given: Any) -> tuple[Interval, Any]:
+            prices = {name: rows for name, rows in given.items() if name not in UNUSED}
+            end = max(
+                (integer(row["to"], 1, "to") for rows in prices.values() for row in rows), default=0
+            )
+            most = max((len(sets.get(name, ())) for name in prices), default=0)
+            reading.check_limit("cells", end * most, "prices: slots x workers")
+            axes = {name: [(AXES[name], labels)] for name, labels in sets.items()}
+            tables = reading.price_rows(prices, axes, end)
+            every = {(name, label): s for name, t in tables.items() for (label,), s in t.items()}
+            total = -sum(
+                (sum(s) * sets[name][label] for (name, label), s in every.items()), Fraction()
+            )
+            scale = reading.to_integers(every.values(), lcm(*(gb.denominator for gb in sizes)))
+            spans: dict[tuple[str, str], tuple[Stretch, ...]] = defaultdict(tuple)
+            for key, series in every.items():
+                runs = [
+                    (p, list(slots)) for p, slots in groupby(range(end + 1), series.__getitem__)
+                ]
+                spans[key] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
+            places = [
+                (s, k, f"{s}/{n}" if axis == "worker" else f"{s}/{k}",
+                 spans["worker_capacity", f"{s}/{n}"] + spans["group_capacity", f"{s}/{k}"]
+                 + spans["type_capacity", k]) for s, n, k in workers
+            ]  # fmt: skip
+
+            def respond(position: int, own: Limits) -> Interval | None:
+                job, gb = jobs[position], sizes[position]
+                arrival, kind = integer(job["arrival"], 1, "arrival"), job["worker_type"]
+                chunks = integer(job["chunks"], 1, "chunks")
+                edge, alone = chunk_slots(instance, job)
+                ready = {
+                    at: arrival + integer(n, 0, "upload") for at, n in job["upload_slots"].items()
+                }
+                decided: dict[str, dict[int, int]] = defaultdict(
+                    dict
+                )  # by worker and slot, 1: works
+                for (of, *labels), (low, high) in own.items():
+                    if of == "worker_slots" and (low or high == 0):
+                        decided[labels[0]][labels[1]] = low
+                last = max((slot for each in decided.values() for slot in each), default=0)
+                stop = max([end, last, arrival, *ready.values()]) + chunks * edge
+                mine: Counter[Any] = Counter()
+                for server, worker_kind, label, found in places:
+                    if worker_kind == kind:
+                        kept = tuple(
+                            (f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb
+                        )
+                        bounds = between(own, ("chunks", label), chunks)
+                        apart = label if ("chunks", label) in own or label in decided else ""
+                        mine[ready[server], found, kept, bounds, apart] += 1
+                size = 100 + 10 * sum(len(found) + len(kept) for _, found, kept, *_ in mine)
+                reading.spend(size + 2 * len(places))
+                limit, sky = count[cloud][kind], []
+                if limit != 0:
+                    sky = padded_levels(spans["cloud_capacity", kind], ready[cloud], stop)
+                if literal:
+                    air = [(chunks if limit is None else limit, sky)]
+                    edges = [
+                        (n, padded_levels(at + kept, f, stop))
+                        for (f, at, kept, *_), n in mine.items()
+                    ]
+                    values = [
+                        moving_work(edges + air, chunks, edge),
+                        moving_work(air, chunks, alone),
+                    ]
+                else:
+                    homes, used = [], False
+                    for (f, at, kept, bounds, label), n in mine.items():
+                        parts, held = taken(padded_levels(at, f, stop), decided.get(label, {}))
+                        if held is None:
+                            return None
+                        used = used or bool(held or bounds[0])
+                        homes.append((n, parts, padded_levels(kept, arrival, stop), held, bounds))
+                    clouds = between(own, ("cloud_chunks",), chunks)
+                    values = [whole_chunks(homes, sky, limit, chunks, edge, clouds)]
+                    values += [whole_chunks([], sky, limit, chunks, alone, clouds)] * (not used)
+                if len(values) > 1 and (not sky or ps[cloud][job["ps_type"]] == 0):
+                    values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
+                begin = max(arrival, own.get(("completion",), (0, 0))[0])
+                latest = between(own, ("completion",), max(stop, begin))[1]
+                best = least(values, arrival, begin, latest, scale, size)
+                return None if best is None else point(Fraction(best, scale))
+
+            return point(total), respond
+
+        names = [job["name"] for job in jobs]
+        return trees.certificate_bound(certificate, price, features, names, progress, step=1)
 
     def check(self, solution: Data) -> Verdict:
         """Broken constraints, and the total completion time; a job without one counts as begun."""
@@ -109,7 +235,7 @@ class Problem:
                 load = "(2f)", at, f"PS {kind}", self.ps[at][kind]
                 broken.loads[load].append((first, last, 1, name))
             else:
-                chunk = whole(row["chunk"], 1, name)
+                chunk = integer(row["chunk"], 1, name)
                 place = self._run(broken, name, first, last, row)
                 runs[chunk].append((first, last, (at, place)))
         flat = sorted(run for mine in runs.values() for run in mine)
@@ -145,7 +271,7 @@ class Problem:
         place, limit = f"type {kind}", self.workers[at][kind]
         wrong = limit == 0
         if at != self.cloud:
-            number, listed = whole(row["worker"], 1, name), self.servers[at].get("workers", ())
+            number, listed = integer(row["worker"], 1, name), self.servers[at].get("workers", ())
             place, limit = f"worker {number}", 1
             wrong = number > len(listed) or listed[number - 1] != kind
         broken.note(wrong, "(2a)", *here, at)
@@ -156,7 +282,7 @@ class Problem:
         return place
 
 
-def stretches(spans: Iterable[Stretch], first: int, end: int) -> list[Stretch]:
+def padded_levels(spans: Iterable[Stretch], first: int, end: int) -> list[Stretch]:
     """Sum of spans over the slots first..end, where all of them end."""
     return levels([(max(f, first), e, h) for f, e, h in spans if e >= first] + [(first, end, 0)])
 
@@ -289,113 +415,6 @@ def least(
         if a == b:
             return best
         spans = [(a, (a + b) // 2, which), ((a + b) // 2 + 1, b, which)]
-
-
-def bound(instance: Data, certificate: Data, tell: Progress = silent) -> Interval:
-    """Sum over jobs of min [time + price of what it uses], less price x capacity, exactly.
-
-    A block is one job of (2) with whole chunks; that cloud workers, PSs and storage are few is
-    left out of it, which errs outward. Slots have no last one: behind all prices they are free.
-    A tree without migration splits the slot up to which a job pays for time (a job that is done
-    before is one that waits), its chunks in a place or in the cloud, and who works in a slot.
-    """
-    servers, cloud, jobs = instance["servers"], instance["cloud"]["name"], instance["jobs"]
-    count, ps = units(instance, "workers"), units(instance, "ps")
-    workers = [(s["name"], n, k) for s in servers for n, k in enumerate(s.get("workers", ()), 1)]
-    sets: dict[str, Mapping[str, Any]] = {
-        "worker_capacity": {f"{s}/{n}": 1 for s, n, _ in workers},
-        "group_capacity": Counter(f"{s}/{kind}" for s, _, kind in workers),
-        "type_capacity": Counter(kind for *_, kind in workers),
-        "cloud_capacity": count[cloud],
-        "storage": {s["name"]: s["storage_gb"] for s in servers if s.get("storage_gb") is not None},
-    }
-    sizes = [job.get("chunk_gb") or 0 for job in jobs]
-    literal, tree = certificate["formulation"] == "literal", certificate["kind"] == "tree"
-    axis, features = "worker", dict[str, Sequence[tuple[str, Any]]]()
-    if tree:
-        require(not literal, "kind: jobs whose work moves have no trees")
-        axis = trees.layout(certificate, ("groups", "workers")).removesuffix("s")
-        known = [(axis, sets[f"{axis}_capacity"])]
-        features = {"completion": (), "cloud_chunks": (), "chunks": known}
-        if axis == "group":
-            del sets["worker_capacity"]
-        else:
-            features["worker_slots"] = [*known, ("slot", range(1, reading.LIMITS["cells"]))]
-
-    def price(given: Any) -> tuple[Interval, Any]:
-        prices = {name: rows for name, rows in given.items() if name not in UNUSED}
-        end = max(
-            (whole(row["to"], 1, "to") for rows in prices.values() for row in rows), default=0
-        )
-        most = max((len(sets.get(name, ())) for name in prices), default=0)
-        reading.within("cells", end * most, "prices: slots x workers")
-        axes = {name: [(AXES[name], labels)] for name, labels in sets.items()}
-        tables = reading.price_rows(prices, axes, end)
-        every = {(name, label): s for name, t in tables.items() for (label,), s in t.items()}
-        total = -sum((sum(s) * sets[name][label] for (name, label), s in every.items()), Fraction())
-        scale = reading.to_integers(every.values(), lcm(*(gb.denominator for gb in sizes)))
-        spans: dict[tuple[str, str], tuple[Stretch, ...]] = defaultdict(tuple)
-        for key, series in every.items():
-            runs = [(p, list(slots)) for p, slots in groupby(range(end + 1), series.__getitem__)]
-            spans[key] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
-        places = [
-            (s, k, f"{s}/{n}" if axis == "worker" else f"{s}/{k}",
-             spans["worker_capacity", f"{s}/{n}"] + spans["group_capacity", f"{s}/{k}"]
-             + spans["type_capacity", k]) for s, n, k in workers
-        ]  # fmt: skip
-
-        def respond(position: int, own: Limits) -> Interval | None:
-            job, gb = jobs[position], sizes[position]
-            arrival, kind = whole(job["arrival"], 1, "arrival"), job["worker_type"]
-            chunks = whole(job["chunks"], 1, "chunks")
-            edge, alone = chunk_slots(instance, job)
-            ready = {at: arrival + whole(n, 0, "upload") for at, n in job["upload_slots"].items()}
-            decided: dict[str, dict[int, int]] = defaultdict(dict)  # by worker and slot, 1: works
-            for (of, *labels), (low, high) in own.items():
-                if of == "worker_slots" and (low or high == 0):
-                    decided[labels[0]][labels[1]] = low
-            last = max((slot for each in decided.values() for slot in each), default=0)
-            stop = max([end, last, arrival, *ready.values()]) + chunks * edge
-            mine: Counter[Any] = Counter()
-            for server, worker_kind, label, found in places:
-                if worker_kind == kind:
-                    kept = tuple((f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb)
-                    bounds = between(own, ("chunks", label), chunks)
-                    apart = label if ("chunks", label) in own or label in decided else ""
-                    mine[ready[server], found, kept, bounds, apart] += 1
-            size = 100 + 10 * sum(len(found) + len(kept) for _, found, kept, *_ in mine)
-            reading.spend(size + 2 * len(places))
-            limit, sky = count[cloud][kind], []
-            if limit != 0:
-                sky = stretches(spans["cloud_capacity", kind], ready[cloud], stop)
-            if literal:
-                air = [(chunks if limit is None else limit, sky)]
-                edges = [
-                    (n, stretches(at + kept, f, stop)) for (f, at, kept, *_), n in mine.items()
-                ]
-                values = [moving_work(edges + air, chunks, edge), moving_work(air, chunks, alone)]
-            else:
-                homes, used = [], False
-                for (f, at, kept, bounds, label), n in mine.items():
-                    parts, held = taken(stretches(at, f, stop), decided.get(label, {}))
-                    if held is None:
-                        return None
-                    used = used or bool(held or bounds[0])
-                    homes.append((n, parts, stretches(kept, arrival, stop), held, bounds))
-                clouds = between(own, ("cloud_chunks",), chunks)
-                values = [whole_chunks(homes, sky, limit, chunks, edge, clouds)]
-                values += [whole_chunks([], sky, limit, chunks, alone, clouds)] * (not used)
-            if len(values) > 1 and (not sky or ps[cloud][job["ps_type"]] == 0):
-                values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
-            begin = max(arrival, own.get(("completion",), (0, 0))[0])
-            latest = between(own, ("completion",), max(stop, begin))[1]
-            best = least(values, arrival, begin, latest, scale, size)
-            return None if best is None else exactly(Fraction(best, scale))
-
-        return exactly(total), respond
-
-    names = [job["name"] for job in jobs]
-    return trees.prove(certificate, price, features, names, tell, step=1)
 
 
 def taken(

@@ -40,14 +40,14 @@ class Interval:
         return Interval(Fraction(min(ends)), Fraction(max(ends)))
 
 
-def exactly(number: Fraction | int) -> Interval:
+def point(number: Fraction | int) -> Interval:
     """Return the interval of one number."""
     return Interval(Fraction(number), Fraction(number))
 
 
 def total(parts: Iterable[Interval]) -> Interval:
     """Sum of intervals, exact."""
-    return sum(parts, exactly(0))
+    return sum(parts, point(0))
 
 
 def ceiling(number: Fraction | int) -> int:
@@ -128,7 +128,7 @@ def sigmoid(z: Fraction) -> Interval:
 def power(base: Fraction, exponent: Fraction) -> Interval:
     """Enclose base^exponent for base > 0; exact for small whole exponents."""
     if exponent.denominator == 1 and abs(exponent) <= TERMS:
-        return exactly(Fraction(base) ** exponent.numerator)
+        return point(Fraction(base) ** exponent.numerator)
     inner = log(Fraction(base)).times(exponent)
     return Interval(exp(inner.low).low, exp(inner.high).high)
 
@@ -139,7 +139,7 @@ def utility(record: Data, x: Fraction | int) -> Interval:
     if kind == "sigmoid" and record["priority"] >= 0 and record["decay"] >= 0:
         return sigmoid(Fraction(record["decay"] * (x - record["target"]))).times(record["priority"])
     if kind == "linear" and record["slope"] <= 0:
-        return exactly(record["slope"] * x + record["intercept"])
+        return point(record["slope"] * x + record["intercept"])
     if kind == "power" and record["scale"] > 0 and record["exponent"] >= 0 and x > 0:
         return power(Fraction(record["scale"]) / x, Fraction(record["exponent"]))
     raise ValueError(f"utility {kind} must be known and must not rise")

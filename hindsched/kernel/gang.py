@@ -11,27 +11,21 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain, pairwise
 from math import lcm
-from typing import Any
+from typing import Any, ClassVar
 
 from . import reading, trees
 from .cheapest import Cheapest
-from .exact import Data, Interval, ceiling, common_step, exactly
-from .reading import Progress, require, silent, whole
+from .exact import Data, Interval, ceiling, common_step, point
+from .problem import ScenarioProblem
+from .reading import Progress, integer, require, silent
 from .trees import NEVER, Limits, between
 from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
-SENSE = "min"
-GOALS = ("completion", "makespan", "deadlines")
-FORMULATIONS = {
-    f"{kind},{goal}".removesuffix(",completion"): (kind, goal)
-    for kind in ("non-preemptive", "preemptive", "elastic") for goal in GOALS
-}  # fmt: skip
-NONANTICIPATIVE = ("non-preemptive",)
 ROW_KEYS = {"from", "to", "gpus", "servers"}
 FAR, ENDLESS = 10**12, 10**24
 
 
-class Job:
+class RigidJob:
     """A job in slots: submitted at s, due by `due` (None: never), p slots on g GPUs."""
 
     def __init__(self, data: Data, seconds: Any, room: int) -> None:
@@ -39,50 +33,58 @@ class Job:
         times = [Fraction(data[key]) / seconds for key in ("submit", "duration")]
         require(all(t.denominator == 1 for t in times), f"{here}: times must be whole slots")
         self.s, self.p = map(int, times)
-        self.g = whole(data["gpus"], 1, here)
-        self.most = min(room, whole(data.get("most_gpus", room), self.g, here))
+        self.g = integer(data["gpus"], 1, here)
+        self.most = min(room, integer(data.get("most_gpus", room), self.g, here))
         self.w, due = data.get("weight", 1), data.get("deadline")
         self.due = None if due is None else int(due / Fraction(seconds))
         require(min(self.p, self.w) > 0, f"{here}: duration and weight must be above 0")
         require(self.g <= room, f"{here}: asks for more than {room} GPUs")
 
 
-def problem(instance: Data) -> tuple[dict[str, int], int, list[Job]]:
-    """GPUs by server (none: one pool), GPUs in all, and the jobs."""
-    reading.natural(instance, frozenset({"provenance"}), "instance")
-    listed = instance.get("servers") or ()
-    known = reading.names(listed, "servers")
-    sizes = {name: whole(s["gpus"], 1, name) for name, s in zip(known, listed, strict=True)}
-    require((instance.get("gpus") is None) == bool(sizes), "instance: must give gpus or servers")
-    room = sum(sizes.values()) or whole(instance["gpus"], 1, "gpus")
-    placement = instance.get("placement", "pool")
-    require(placement == "pool" or (sizes and placement == "consolidated"), "placement: unknown")
-    reading.names(instance["jobs"], "jobs")
-    return sizes, room, [Job(job, instance["slot_seconds"], room) for job in instance["jobs"]]
-
-
-class Problem:
+class Problem(ScenarioProblem):
     """(1)-(7) of an instance."""
 
+    sense = "min"
+    formulations: ClassVar = {
+        f"{kind},{goal}".removesuffix(",completion"): (kind, goal)
+        for kind in ("non-preemptive", "preemptive", "elastic")
+        for goal in ("completion", "makespan", "deadlines")
+    }
+    nonanticipative = ("non-preemptive",)
+
     def __init__(self, instance: Data, formulation: str) -> None:
-        self.sizes, self.room, jobs = problem(instance)
-        self.jobs = {job.name: job for job in jobs}
-        self.kind, self.goal = FORMULATIONS[formulation]
-        self.seconds = instance["slot_seconds"]
-        self.consolidated = instance.get("placement") == "consolidated"
+        reading.natural(instance, frozenset({"provenance"}), "instance")
+        listed, self.seconds = instance.get("servers") or (), instance["slot_seconds"]
+        known = reading.names(listed, "servers")
+        sizes = [
+            integer(server["gpus"], 1, name) for name, server in zip(known, listed, strict=True)
+        ]
+        self.sizes = dict(zip(known, sizes, strict=True))  # none: one pool
+        require(
+            (instance.get("gpus") is None) == bool(sizes), "instance: must give gpus or servers"
+        )
+        self.room = sum(sizes) or integer(instance["gpus"], 1, "gpus")
+        placement = instance.get("placement", "pool")
+        self.consolidated = placement == "consolidated"
+        known_word = placement == "pool" or (sizes and self.consolidated)
+        require(known_word, "placement: unknown")
+        names = reading.names(instance["jobs"], "jobs")
+        jobs = [RigidJob(job, self.seconds, self.room) for job in instance["jobs"]]
+        self.jobs = dict(zip(names, jobs, strict=True))
+        self.kind, self.goal = self.formulations[formulation]
 
     def worth(self, ends: Mapping[str, int | None]) -> Interval:
         """What is minimised, of completions by job; one without any is late."""
         done = [(self.jobs[name], end) for name, end in ends.items()]
         if self.goal == "makespan":
             last = max((end for _, end in done if end is not None), default=0)
-            return exactly(last * self.seconds)
+            return point(last * self.seconds)
         if self.goal == "deadlines":
             due = [(job.w, job.due, end) for job, end in done if job.due is not None]
             late = (w for w, latest, end in due if end is None or end > latest)
-            return exactly(sum(late, Fraction()))
+            return point(sum(late, Fraction()))
         spans = (job.w * (end - job.s) for job, end in done if end is not None)
-        return exactly(sum(spans) * self.seconds)
+        return point(sum(spans) * self.seconds)
 
     def bound_with(self, part: Data, weight: Any, own: Mapping[str, Any]) -> Interval:
         """Bound of a weight times (1) in one piece, with own terms by window; on one pool."""
@@ -109,11 +111,82 @@ class Problem:
                     + int(terms.get((t + 1, t + job.p), 0) * scale) for t in starts
                 )  # fmt: skip
                 best = min(costs, default=None)
-                return None if best is None else exactly(Fraction(best, scale))
+                return None if best is None else point(Fraction(best, scale))
 
-            return exactly(Fraction(-self.room * paid.sums[-1], scale)), respond
+            return point(Fraction(-self.room * paid.sums[-1], scale)), respond
 
-        return trees.prove(part, price, {"completion": ()}, list(self.jobs), silent)
+        return trees.certificate_bound(part, price, {"completion": ()}, list(self.jobs), silent)
+
+    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+        """Sum of best responses - GPUs x integral of the prices; for a makespan, see there.
+
+        Layout ``placements`` prices each server's GPUs, for consolidated jobs in one piece, which
+        pay for those that they hold. Only jobs in one piece have trees: on the slot in which they
+        complete, `NEVER` for one that may be late, and the GPUs held on a server.
+        """
+        sizes, room, jobs = self.sizes, self.room, list(self.jobs.values())
+        seconds, kind, goal = Fraction(self.seconds), self.kind, self.goal
+        tree, one = certificate["kind"] == "tree", kind == "non-preemptive"
+        require(one or not tree, f"kind: {kind} jobs have no trees")
+        layout = trees.layout(certificate, ("intervals", "placements"))
+        apart = layout == "placements"
+        consolidated = one and self.consolidated
+        require(consolidated or not apart, "layout: only of consolidated jobs in one piece")
+        if goal == "makespan":
+            empty = not tree and not any(certificate["prices"].values())
+            require(empty, "prices: a makespan has none")
+            return point(makespan(jobs, room, kind) * seconds)
+        unit = 1 if goal == "deadlines" else seconds
+        below = lcm(*(Fraction(job.w * unit).denominator for job in jobs))
+        step = common_step(job.w * unit for job in jobs)
+        features = {"completion": (), **({"server_gpus": [("server", sizes)]} if apart else {})}
+        places = sizes if apart else {"": room}
+
+        def price(prices: Any) -> tuple[Interval, Any]:
+            tables = price_steps(prices, places, seconds)
+            scale = lcm(below, *(job.w.denominator for job in jobs))
+            scale = lcm(scale, *(x.denominator for _, levels in tables for x in levels))
+            paid = [
+                Steps(cuts, [int(price * scale) for price in levels]) for cuts, levels in tables
+            ]
+            cuts = sorted({cut for part in paid for cut in part.cuts})
+            worth = sum(n * part.sums[-1] for n, part in zip(places.values(), paid, strict=True))
+
+            def respond(position: int, own: Limits) -> Interval | None:
+                job = jobs[position]
+                reading.spend(10 * len(places))
+                first, last = own.get(("completion",), (0, NEVER))
+                start = max(job.s, first - job.p)
+                units, most = (job.p * job.g, job.most) if kind == "elastic" else (job.p, 1)
+                slope, last = int(job.w * unit * scale), ENDLESS if last == NEVER else last
+                best: int | None = None
+                if goal == "completion":  # behind all prices it pays for time only
+                    free = max(cuts[-1], start) + ceiling(Fraction(units, most))
+                    if free <= last and not own.keys() - {("completion",)}:
+                        best = slope * (free - job.s)
+                else:  # it may be late at its weight
+                    if last == ENDLESS:
+                        best = 0 if job.due is None else slope
+                    slope, last = 0, last if job.due is None else min(last, job.due)
+                if one:
+                    best = one_piece(cuts, paid, job, slope, start, last, best, places, own)
+                else:
+                    gang = 1 if kind == "elastic" else job.g
+                    levels = paid[0].levels
+                    assert best is not None
+                    best = pausing(cuts, levels, job.s, units, most, gang, slope, last, best)
+                return None if best is None else point(Fraction(best, scale))
+
+            return point(Fraction(-worth, scale)), respond
+
+        return trees.certificate_bound(
+            certificate, price, features, [job.name for job in jobs], progress, step
+        )
+
+    @classmethod
+    def reveal_slot(cls, instance: Data, job: Data) -> int:
+        """The slot after its submission."""
+        return int(job["submit"] / Fraction(instance["slot_seconds"])) + 1
 
     def check(self, solution: Data) -> Verdict:
         """Check (1)-(7), and the objective."""
@@ -123,14 +196,14 @@ class Problem:
             ends[name] = self._check_job(broken, self.jobs[name], given)
         return broken.verdict(self.worth(ends))
 
-    def _check_job(self, broken: Broken, job: Job, given: Data) -> int | None:
+    def _check_job(self, broken: Broken, job: RigidJob, given: Data) -> int | None:
         """Note what a job breaks; when it is complete."""
         name, here, rows = job.name, f"job {job.name}", list[tuple[int, int, dict[str, int], int]]()
         for first, last, row in rows_of(given, {"from", "to"}, ROW_KEYS):
             key = "servers" if self.consolidated or (self.sizes and "servers" in row) else "gpus"
             require(set(row) == {"from", "to", key}, f"{here}: keys must be from, to and {key}")
             at = reading.counts(row[key], self.sizes, here) if key == "servers" else {}
-            held = whole(sum(at.values()) if key == "servers" else row["gpus"], 1, here)
+            held = integer(sum(at.values()) if key == "servers" else row["gpus"], 1, here)
             rows.append((first, last, at, held))
             broken.loads["(5)", "cluster", "GPUs", self.room].append((first, last, held, name))
             for place, n in at.items():
@@ -155,74 +228,6 @@ class Problem:
         end = max(row[1] for row in rows)
         broken.completion(given, end)
         return end
-
-
-def told(instance: Data, job: Data) -> int:
-    """Slot in which an online algorithm is told of a job."""
-    return int(job["submit"] / Fraction(instance["slot_seconds"])) + 1
-
-
-def bound(instance: Data, certificate: Data, tell: Progress = silent) -> Interval:
-    """Sum of best responses - GPUs x integral of the prices; for a makespan, see there.
-
-    Layout ``placements`` prices each server's GPUs, for consolidated jobs in one piece, which pay
-    for those that they hold. Only jobs in one piece have trees: on the slot in which they complete,
-    `NEVER` for one that may be late, and the GPUs held on a server.
-    """
-    (sizes, room, jobs), seconds = problem(instance), Fraction(instance["slot_seconds"])
-    kind, goal = FORMULATIONS[certificate["formulation"]]
-    tree, one = certificate["kind"] == "tree", kind == "non-preemptive"
-    require(one or not tree, f"kind: {kind} jobs have no trees")
-    layout = trees.layout(certificate, ("intervals", "placements"))
-    apart = layout == "placements"
-    consolidated = one and instance.get("placement") == "consolidated"
-    require(consolidated or not apart, "layout: only of consolidated jobs in one piece")
-    if goal == "makespan":
-        empty = not tree and not any(certificate["prices"].values())
-        require(empty, "prices: a makespan has none")
-        return exactly(makespan(jobs, room, kind) * seconds)
-    unit = 1 if goal == "deadlines" else seconds
-    below = lcm(*(Fraction(job.w * unit).denominator for job in jobs))
-    step = common_step(job.w * unit for job in jobs)
-    features = {"completion": (), **({"server_gpus": [("server", sizes)]} if apart else {})}
-    places = sizes if apart else {"": room}
-
-    def price(prices: Any) -> tuple[Interval, Any]:
-        tables = price_steps(prices, places, seconds)
-        scale = lcm(below, *(job.w.denominator for job in jobs))
-        scale = lcm(scale, *(x.denominator for _, levels in tables for x in levels))
-        paid = [Steps(cuts, [int(price * scale) for price in levels]) for cuts, levels in tables]
-        cuts = sorted({cut for part in paid for cut in part.cuts})
-        worth = sum(n * part.sums[-1] for n, part in zip(places.values(), paid, strict=True))
-
-        def respond(position: int, own: Limits) -> Interval | None:
-            job = jobs[position]
-            reading.spend(10 * len(places))
-            first, last = own.get(("completion",), (0, NEVER))
-            start = max(job.s, first - job.p)
-            units, most = (job.p * job.g, job.most) if kind == "elastic" else (job.p, 1)
-            slope, last = int(job.w * unit * scale), ENDLESS if last == NEVER else last
-            best: int | None = None
-            if goal == "completion":  # behind all prices it pays for time only
-                free = max(cuts[-1], start) + ceiling(Fraction(units, most))
-                if free <= last and not own.keys() - {("completion",)}:
-                    best = slope * (free - job.s)
-            else:  # it may be late at its weight
-                if last == ENDLESS:
-                    best = 0 if job.due is None else slope
-                slope, last = 0, last if job.due is None else min(last, job.due)
-            if one:
-                best = one_piece(cuts, paid, job, slope, start, last, best, places, own)
-            else:
-                gang = 1 if kind == "elastic" else job.g
-                levels = paid[0].levels
-                assert best is not None
-                best = pausing(cuts, levels, job.s, units, most, gang, slope, last, best)
-            return None if best is None else exactly(Fraction(best, scale))
-
-        return exactly(Fraction(-worth, scale)), respond
-
-    return trees.prove(certificate, price, features, [job.name for job in jobs], tell, step)
 
 
 class Steps:
@@ -262,7 +267,7 @@ def price_steps(prices: Any, places: Mapping[str, int], seconds: Fraction) -> li
 
 
 def one_piece(
-    cuts: Sequence[int], paid: Sequence[Steps], job: Job, slope: int, first: int, last: int,
+    cuts: Sequence[int], paid: Sequence[Steps], job: RigidJob, slope: int, first: int, last: int,
     best: int | None, places: Mapping[str, int], limits: Limits,
 ) -> int | None:  # fmt: skip
     """Min of `best` and, over starts t >= first, slope (t + p - s) + price of t..t + p <= last.
@@ -279,13 +284,17 @@ def one_piece(
                 break
             reading.spend(10 * len(paid))
             price = [part.paid(start + p) - part.paid(start) for part in paid]
-            cost: Any = job.g * price[0] if "" in places else placed(job, price, places, limits)
+            cost: Any = (
+                job.g * price[0] if "" in places else placement_price(job, price, places, limits)
+            )
             if cost is not None and (best is None or own + cost < best):
                 best = own + cost
     return best
 
 
-def placed(job: Job, price: Sequence[int], places: Mapping[str, int], limits: Limits) -> int | None:
+def placement_price(
+    job: RigidJob, price: Sequence[int], places: Mapping[str, int], limits: Limits
+) -> int | None:
     """Least price of a consolidated job's GPUs, by (6).
 
     It holds all on one server, or where none has so many, whole servers and part of one at most.
@@ -332,7 +341,7 @@ def pausing(
     return best
 
 
-def makespan(jobs: Sequence[Job], room: int, kind: str) -> int:
+def makespan(jobs: Sequence[RigidJob], room: int, kind: str) -> int:
     """Last completion at least, in slots.
 
     From any r on, the jobs submitted at r or later need their work on all GPUs; those of width g or

@@ -12,16 +12,15 @@ from fractions import Fraction
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import lcm
-from typing import Any
+from typing import Any, ClassVar
 
 from . import reading, trees
-from .exact import Data, Interval, ceiling, exactly
-from .reading import Progress, require, silent, whole
+from .exact import Data, Interval, ceiling, point
+from .problem import FamilyProblem
+from .reading import Progress, integer, require, silent
 from .trees import Limits, between
 from .verdict import Broken, Verdict, check_apart, given_up, jobs_of, rows_of
 
-SENSE = "min"
-FORMULATIONS = {"tight": "tight", "paper": "paper"}
 COSTS = ("transfer", "resource", "deployment", "communication")
 ROW_KEYS = {"from", "to", "workers", "ps"}
 BROKER = "broker"
@@ -57,7 +56,7 @@ class Market:
         arcs = [[self.send[r][q] if r == q or self.centers[r] not in pinned else None
                  for q in self.R] for r in self.R]  # fmt: skip
         n, m = ([record[of].get(kind, 0) for kind in self.kinds] for of in ("worker", "ps"))
-        life = range(whole(record["arrival"], 1, "arrival"), record["departure"] + 1)
+        life = range(integer(record["arrival"], 1, "arrival"), record["departure"] + 1)
         shape = [len(self.R)] * len(life)
         require([*map(len, data)] == shape, f"data_gb of {record['name']}: shape")
         needed = [ceiling(Fraction(sum(row)) / P) for row in data]
@@ -106,14 +105,120 @@ def transport(supply: Sequence[Any], room: Sequence[Any], price: Matrix) -> tupl
     return sum(x * price[i][j] for i, to in enumerate(flow) for j, x in to.items()), left, flow
 
 
-class Problem:
+class Problem(FamilyProblem):
     """(8) of an instance: a job's crew in every slot of its life."""
+
+    sense = "min"
+    formulations: ClassVar = {"tight": "tight", "paper": "paper"}
 
     def __init__(self, instance: Data, formulation: str) -> None:
         self.market, self.paper, jobs = Market(instance), formulation == "paper", instance["jobs"]
+        self.horizon = integer(instance["horizon"], 1, "horizon")
         self.jobs = dict(zip(reading.names(jobs, "jobs"), jobs, strict=True))
         self.crews = {name: self.market.job(record) for name, record in self.jobs.items()}
         self.at = {name: r for r, name in enumerate(self.market.centers)}
+
+    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+        """Jobs' least placements at prices, slot by slot, plus the sum of min(0, e - lambda H).
+
+        A unit costs min(a, b + lambda). A job's presence in a centre costs mu(t) - mu(t+1): where
+        that is negative it is taken, used or not, else whoever uses the centre pays it; a launch is
+        worth c - mu(t) where that is negative. In ``paper`` C4 is left out: surplus workers talk
+        for nothing. A tree of ``tight`` splits how many workers a job has in a centre in a slot,
+        whether its PS is there, and, as decisions of a job called `BROKER`, whether the fee of a
+        tier is paid: then it is, or nobody buys there. H is the most that a leaf leaves.
+        """
+        market, tight = self.market, not self.paper
+        names, crews = [*self.jobs], [*self.crews.values()]
+        jobs, R, K, horizon = names, market.R, market.K, self.horizon
+        axes = [("datacenter", market.centers), ("job", names)]
+        kinds = [axes[0], ("resource", market.kinds)]
+        slots = ("slot", range(1, horizon + 1))
+        features: dict[str, Sequence[tuple[str, Any]]] = {
+            "workers": [axes[0], slots], "ps": [axes[0], slots], "tier": [*kinds, slots]
+        }  # fmt: skip
+        if certificate["kind"] == "tree":
+            require(tight, "kind: only tight has trees")
+            require(BROKER not in names, f"kind: no trees where a job is called {BROKER}")
+
+        @lru_cache(1 << 14)  # leaves repeat one another's slots
+        def least(j: int, i: int, paid: Any, keep: Any, limits: Any, serve: Any) -> Fraction | None:
+            """Least cost of a job's slot where units cost `paid` more at the lower price."""
+            P, B, _, n, m, arcs, life = crews[j]
+            price = [
+                [min(a, b + paid[r][k]) for k, (a, b, _) in enumerate(market.tiers[r])] for r in R
+            ]
+            unit = [sum(n[k] * price[r][k] for k in K) for r in R]
+            ps = [sum(m[k] * price[r][k] for k in K) + keep[r] for r in R]
+            worker = [[unit[r] + (B * market.talk[r][p] if tight else 0) for r in R] for p in R]
+            ways = [[None if x is None else x * P for x in row] for row in arcs]
+            every = [*ps, *keep, *(x for row in worker + ways for x in row if x is not None)]
+            share = lcm(P.denominator, *(x.denominator for x in life[i][1]))
+            scale = lcm(*(x.denominator for x in every)) << 64
+
+            def up(row: Any) -> list[Any]:
+                return [None if x is None else int(x * scale) for x in row]
+
+            data, room = [int(x * share) for x in life[i][1]], int(P * share)
+            rows = [up(row) for row in worker], up(ps), [up(row) for row in ways], up(keep)
+            found = placement(data, room, life[i][2], *rows, limits, serve)
+            return None if found is None else Fraction(found, room * scale)
+
+        def price(prices: Any) -> tuple[Interval, Any]:
+            rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
+            reading.check_limit("cells", horizon * max(rows, len(R)), "prices.discount")
+            sets = {"deployment": axes, "discount": [*kinds, axes[1]]}
+            mu, shares = reading.price_rows(prices, sets, horizon).values()
+            none = [0] * (horizon + 1)
+            earned: dict[trees.Feature, Any] = defaultdict(int)
+
+            def respond(position: int, own: Limits) -> Interval | None:
+                total = Fraction()
+                if position == len(jobs):  # the broker
+                    for tier in {*earned, *(feature for feature in own if feature[0] == "tier")}:
+                        low, high = between(own, tier, 1)
+                        if low > high:
+                            return None
+                        r, k = market.centers.index(tier[1]), market.kinds.index(tier[2])
+                        worth = market.tiers[r][k][2] - earned[tier]
+                        total += worth if low else min(0, worth) if high else 0
+                    return point(total)
+                name, (_, _, c, n, m, _, life) = names[position], crews[position]
+                moved = [mu.get((center, name), none) for center in market.centers]
+                paid = [
+                    [shares.get((x, y, name), none) for y in market.kinds] for x in market.centers
+                ]
+                for index, (t, _, needed) in enumerate(life):
+                    stays = index + 1 < len(life)
+                    keep = [series[t] - (series[t + 1] if stays else 0) for series in moved]
+                    at = [between(own, ("workers", x, t), max(needed, 1)) for x in market.centers]
+                    home = [between(own, ("ps", x, t), 1) for x in market.centers]
+                    must = [low > 0 for low, _ in home]
+                    serve = [high > 0 and low >= any(must) for low, high in home]
+                    if (
+                        any(low > high for low, high in at + home)
+                        or not any(serve)
+                        or sum(must) > 1
+                    ):
+                        return None
+                    total += sum(min(c - series[t], 0) for series in moved)
+                    for r, (low, high) in enumerate(at):
+                        used = low > 0 or must[r]
+                        total += keep[r] if used else min(keep[r], 0) if high or serve[r] else 0
+                        keep[r] = 0 if used else max(keep[r], 0)
+                    for r, k in ((r, k) for r in R for k in K if paid[r][k][t]):
+                        tier = "tier", market.centers[r], market.kinds[k], t
+                        earned[tier] += paid[r][k][t] * (at[r][1] * n[k] + serve[r] * m[k])
+                    units = tuple(tuple(series[t] for series in row) for row in paid)
+                    found = least(position, index, units, tuple(keep), tuple(at), tuple(serve))
+                    if found is None:
+                        return None
+                    total += found
+                return point(total)
+
+            return point(0), respond
+
+        return trees.certificate_bound(certificate, price, features, [*names, BROKER], progress)
 
     def check(self, solution: Data) -> Verdict:
         """Weighted C1 (1), C2 (3), C3 (5) and C4 (6); data without a worker, slots without a PS."""
@@ -128,7 +233,7 @@ class Problem:
         for (_, r, k), h in used.items():  # (2)
             a, b, e = market.tiers[r][k]
             value += min(a * h, b * h + e)
-        return broken.verdict(exactly(value))
+        return broken.verdict(point(value))
 
     def _plan(self, broken: Broken, name: str, given: Data) -> dict[int, Any]:
         """Workers by centre and the PS's centre, by slot; rows without slots are one a slot."""
@@ -250,101 +355,3 @@ def placement(
             heappush(cases, (bound, made + 1, p, lower, high, None))
         made += 2
     return None
-
-
-def bound(instance: Data, certificate: Data, tell: Progress = silent) -> Interval:
-    """Sum over jobs and slots of the least placement at prices, plus sum of min(0, e - lambda H).
-
-    A unit costs min(a, b + lambda). A job's presence in a centre costs mu(t) - mu(t+1): where that
-    is negative it is taken, used or not, else whoever uses the centre pays it; a launch is worth
-    c - mu(t) where that is negative. In ``paper`` C4 is left out: surplus workers talk for nothing.
-    A tree of ``tight`` splits how many workers a job has in a centre in a slot, whether its PS is
-    there, and, as decisions of a job called `BROKER`, whether the fee of a tier is paid: then it
-    is, or nobody buys there. H is the most that a leaf leaves.
-    """
-    market, tight = Market(instance), certificate["formulation"] == "tight"
-    jobs, R, K = instance["jobs"], market.R, market.K
-    names = reading.names(jobs, "jobs")
-    axes = [("datacenter", market.centers), ("job", names)]
-    kinds = [axes[0], ("resource", market.kinds)]
-    horizon = whole(instance["horizon"], 1, "horizon")
-    slots = ("slot", range(1, horizon + 1))
-    features: dict[str, Sequence[tuple[str, Any]]] = {
-        "workers": [axes[0], slots], "ps": [axes[0], slots], "tier": [*kinds, slots]
-    }  # fmt: skip
-    if certificate["kind"] == "tree":
-        require(tight, "kind: only tight has trees")
-        require(BROKER not in names, f"kind: no trees where a job is called {BROKER}")
-
-    crews = [market.job(record) for record in jobs]
-
-    @lru_cache(1 << 14)  # leaves repeat one another's slots
-    def least(j: int, i: int, paid: Any, keep: Any, limits: Any, serve: Any) -> Fraction | None:
-        """Least cost of a job's slot where units cost `paid` more at the lower price."""
-        P, B, _, n, m, arcs, life = crews[j]
-        price = [[min(a, b + paid[r][k]) for k, (a, b, _) in enumerate(market.tiers[r])] for r in R]
-        unit = [sum(n[k] * price[r][k] for k in K) for r in R]
-        ps = [sum(m[k] * price[r][k] for k in K) + keep[r] for r in R]
-        worker = [[unit[r] + (B * market.talk[r][p] if tight else 0) for r in R] for p in R]
-        ways = [[None if x is None else x * P for x in row] for row in arcs]
-        every = [*ps, *keep, *(x for row in worker + ways for x in row if x is not None)]
-        share = lcm(P.denominator, *(x.denominator for x in life[i][1]))
-        scale = lcm(*(x.denominator for x in every)) << 64
-
-        def up(row: Any) -> list[Any]:
-            return [None if x is None else int(x * scale) for x in row]
-
-        data, room = [int(x * share) for x in life[i][1]], int(P * share)
-        rows = [up(row) for row in worker], up(ps), [up(row) for row in ways], up(keep)
-        found = placement(data, room, life[i][2], *rows, limits, serve)
-        return None if found is None else Fraction(found, room * scale)
-
-    def price(prices: Any) -> tuple[Interval, Any]:
-        rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
-        reading.within("cells", horizon * max(rows, len(R)), "prices.discount")
-        sets = {"deployment": axes, "discount": [*kinds, axes[1]]}
-        mu, shares = reading.price_rows(prices, sets, horizon).values()
-        none = [0] * (horizon + 1)
-        earned: dict[trees.Feature, Any] = defaultdict(int)
-
-        def respond(position: int, own: Limits) -> Interval | None:
-            total = Fraction()
-            if position == len(jobs):  # the broker
-                for tier in {*earned, *(feature for feature in own if feature[0] == "tier")}:
-                    low, high = between(own, tier, 1)
-                    if low > high:
-                        return None
-                    r, k = market.centers.index(tier[1]), market.kinds.index(tier[2])
-                    worth = market.tiers[r][k][2] - earned[tier]
-                    total += worth if low else min(0, worth) if high else 0
-                return exactly(total)
-            name, (_, _, c, n, m, _, life) = names[position], crews[position]
-            moved = [mu.get((center, name), none) for center in market.centers]
-            paid = [[shares.get((x, y, name), none) for y in market.kinds] for x in market.centers]
-            for index, (t, _, needed) in enumerate(life):
-                stays = index + 1 < len(life)
-                keep = [series[t] - (series[t + 1] if stays else 0) for series in moved]
-                at = [between(own, ("workers", x, t), max(needed, 1)) for x in market.centers]
-                home = [between(own, ("ps", x, t), 1) for x in market.centers]
-                must = [low > 0 for low, _ in home]
-                serve = [high > 0 and low >= any(must) for low, high in home]
-                if any(low > high for low, high in at + home) or not any(serve) or sum(must) > 1:
-                    return None
-                total += sum(min(c - series[t], 0) for series in moved)
-                for r, (low, high) in enumerate(at):
-                    used = low > 0 or must[r]
-                    total += keep[r] if used else min(keep[r], 0) if high or serve[r] else 0
-                    keep[r] = 0 if used else max(keep[r], 0)
-                for r, k in ((r, k) for r in R for k in K if paid[r][k][t]):
-                    tier = "tier", market.centers[r], market.kinds[k], t
-                    earned[tier] += paid[r][k][t] * (at[r][1] * n[k] + serve[r] * m[k])
-                units = tuple(tuple(series[t] for series in row) for row in paid)
-                found = least(position, index, units, tuple(keep), tuple(at), tuple(serve))
-                if found is None:
-                    return None
-                total += found
-            return exactly(total)
-
-        return exactly(0), respond
-
-    return trees.prove(certificate, price, features, [*names, BROKER], tell)

@@ -25,6 +25,7 @@ from typing import Any
 
 from . import reading
 from .exact import Data, Interval, total
+from .problem import ScenarioProblem
 from .reading import require
 
 KEYS = {"format", "family", "formulation", "kind", "policies", "sense", "bound", "claim",
@@ -41,8 +42,8 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
     require(data["policies"] in ("run", "commit"), "policies: must be run or commit")
     require(data["claim"] in ("expected", "guarantee"), "claim: must be expected or guarantee")
     scenarios, first, family = data["scenarios"], instances[0].data, instances[0].family
-    known = getattr(family, "NONANTICIPATIVE", ())
-    require(data["formulation"] in known, "formulation: has no such certificates")
+    has_them = issubclass(family, ScenarioProblem) and data["formulation"] in family.nonanticipative
+    require(has_them, "formulation: has no such certificates")
     require(len(scenarios) == len(instances), "scenarios: must be one an instance")
     for n, (instance, row) in enumerate(zip(instances, scenarios, strict=True)):
         here = f"scenarios[{n}]"
@@ -54,11 +55,12 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
         reading.number(row["weight"], f"{here}.weight")
     own = [_own_terms(row["own"], f"scenarios[{n}].own") for n, row in enumerate(scenarios)]
     _check_cancel(instances, own, data["policies"])
-    require(data["sense"] == family.SENSE, f"sense: must be {family.SENSE}")
+    require(data["sense"] == family.sense, f"sense: must be {family.sense}")
     parts, worth = list[Interval](), list[Interval]()
     for instance, row, terms in zip(instances, scenarios, own, strict=True):
         problem = instance.problem(data["formulation"])
-        part = {"kind": row["kind"], "prices": row["prices"], "sense": family.SENSE,
+        assert isinstance(problem, ScenarioProblem)
+        part = {"kind": row["kind"], "prices": row["prices"], "sense": family.sense,
                 "policies": data["policies"]}  # fmt: skip
         parts.append(problem.bound_with(part, row["weight"], terms))
         if data["claim"] == "guarantee":
@@ -74,11 +76,11 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
     proven = total(parts)
     ends = [end / by for end in (proven.low, proven.high) for by in (scale.low, scale.high)]
     proven = Interval(min(ends), max(ends))
-    reading.check_stated(data["bound"], proven, family.SENSE, "bound")
+    reading.check_stated(data["bound"], proven, family.sense, "bound")
     return proven
 
 
-def in_order(data: Data, files: Sequence[tuple[Any, str]]) -> list[Any]:
+def futures_in_order(data: Data, files: Sequence[tuple[Any, str]]) -> list[Any]:
     """The futures' files, each with its hash, in the order of the certificate's scenarios."""
     found, rows = {sha256: future for future, sha256 in files}, data["scenarios"]
     require(len(rows) == len(files), "scenarios: must be one an instance file")
@@ -99,7 +101,7 @@ def _own_terms(rows: Any, here: str) -> Own:
         known = {"job", "from", "to", "price", "of"}
         require({*row, "of"} == known, f"{here}: keys must be {sorted(known)}")
         window = *reading.span(row, here), *([row["of"]] if "of" in row else [])
-        reading.within("cells", window[1], here)
+        reading.check_limit("cells", window[1], here)
         require(type(row["price"]) in (int, Fraction), f"{here}: price must be a number")
         require(window not in found[row["job"]], f"{here}: a window stands twice")
         found[row["job"]][window] = row["price"]
@@ -111,9 +113,9 @@ def _check_cancel(instances: Sequence[Any], own: Sequence[Own], policies: str) -
     sums: dict[Any, Any] = defaultdict(int)
     known: dict[Any, int] = {}
     for instance, terms in zip(instances, own, strict=True):
-        data, told = instance.data, instance.family.told
+        data, reveal_slot = instance.data, instance.family.reveal_slot
         records = [known.setdefault(_frozen(job), len(known)) for job in data["jobs"]]
-        slots = [told(data, job) for job in data["jobs"]]
+        slots = [reveal_slot(data, job) for job in data["jobs"]]
         places = {job["name"]: at for at, job in enumerate(data["jobs"])}
         for name, windows in terms.items():
             require(name in places, f"own: {name} is no job of {data['name']}")

@@ -17,19 +17,17 @@ from fractions import Fraction
 from itertools import accumulate
 from math import lcm
 from operator import add, itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from . import reading, trees
 from .cheapest import cheapest_units
-from .exact import Data, Interval, ceiling, exactly, total, utility
+from .exact import Data, Interval, ceiling, point, total, utility
+from .problem import ScenarioProblem
 from .reading import Progress, require, silent
 from .trees import NEVER, Limits, between
 from .verdict import Broken, Row, Verdict, check_apart, given_up, jobs_of, rows_of
 
-SENSE = "max"
 SIGNED = frozenset({"slope", "intercept", "target", "provenance"})
-FORMULATIONS = {"standard": "standard"}
-NONANTICIPATIVE = ("standard",)
 TERMS = ("workers", "completion")
 """What own terms are on: each worker of a slot, and a completion in it."""
 SIDES, KEYS = ("worker", "ps"), ("workers", "ps")
@@ -39,13 +37,13 @@ Amounts = Data
 Series = dict[tuple[Any, ...], list[Any]]  # prices by labels, then by slot
 
 
-class Job:
+class ElasticJob:
     """What (2)-(7) say of a job alone."""
 
     def __init__(self, data: Data, instance: Data) -> None:
         self.name, here = data["name"], f"job {data['name']}"
         self.arrival, self.most, epochs, minibatches = (
-            reading.whole(data[key], 1, f"{here}.{key}")
+            reading.integer(data[key], 1, f"{here}.{key}")
             for key in ("arrival", "chunks", "epochs", "minibatches")
         )
         self.demand: dict[str, Amounts] = {side: data[side] for side in SIDES}
@@ -54,7 +52,7 @@ class Job:
         if data["gradient_mb"]:
             time += Fraction(16 * data["gradient_mb"]) / self.b / instance["slot_seconds"]
         self.work = max(1, ceiling(epochs * self.most * minibatches * time))  # (2)
-        reading.within("chunks", self.most, here)
+        reading.check_limit("chunks", self.most, here)
         require(self.arrival <= instance["horizon"], f"{here}: arrives after the horizon")
         self.f, self.values = data["utility"], dict[int, Interval]()
 
@@ -75,24 +73,34 @@ class Job:
         return int(min([self.most, *room]))
 
 
-def _jobs(instance: Data) -> dict[str, Job]:
+def _elastic_jobs(instance: Data) -> dict[str, ElasticJob]:
     """Jobs by name; refuses an instance without a meaning."""
     reading.natural(instance, SIGNED, "instance")
     width = sum(len(reading.names(instance[f"{side}_servers"], side)) for side in SIDES)
     amount = instance["horizon"] * width * len(instance["resources"])
-    reading.within("cells", amount, "horizon x servers x resources")
+    reading.check_limit("cells", amount, "horizon x servers x resources")
     parts = [server["capacity"] for side in SIDES for server in instance[f"{side}_servers"]]
     parts += [job[side] for side in SIDES for job in instance["jobs"]]
     require(set().union(*parts) <= set(instance["resources"]), "resources: some are not listed")
     known = reading.names(instance["jobs"], "jobs")
-    return {name: Job(job, instance) for name, job in zip(known, instance["jobs"], strict=True)}
+    return {
+        name: ElasticJob(job, instance) for name, job in zip(known, instance["jobs"], strict=True)
+    }
 
 
-class Problem:
+class Problem(ScenarioProblem):
     """(1)-(13) of an instance."""
 
+    sense = "max"
+    formulations: ClassVar = {"standard": "standard"}
+    nonanticipative = ("standard",)
+
     def __init__(self, instance: Data, _: str) -> None:
-        self.instance, self.jobs, self.horizon = instance, _jobs(instance), instance["horizon"]
+        self.instance, self.jobs, self.horizon = (
+            instance,
+            _elastic_jobs(instance),
+            instance["horizon"],
+        )
         self.servers = {
             side: {h["name"]: h["capacity"] for h in instance[f"{side}_servers"]} for side in SIDES
         }
@@ -107,8 +115,22 @@ class Problem:
             for first, last, of in terms:
                 require(first == last and of in TERMS, f"own: {name}: of {TERMS} in one slot")
         below = lcm(*(m.denominator for terms in own.values() for m in terms.values()))
-        rows = Rows(self.instance, False, _Own(weight, own, part["policies"] == "run", below))
-        return trees.prove(part, rows.price, {"completion": ()}, list(rows.jobs), silent)
+        rows = OasisPricing(
+            self.instance, False, _Own(weight, own, part["policies"] == "run", below)
+        )
+        return trees.certificate_bound(
+            part, rows.price, {"completion": ()}, list(rows.jobs), silent
+        )
+
+    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+        """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
+        layout = trees.layout(certificate, ("groups", "servers", "patterns"))
+        rows = OasisPricing(self.instance, layout == "servers")
+        slots = ("slot", range(1, self.horizon + 1))
+        on_worker, on_ps = ((rows.axis, rows.groups[side]) for side in SIDES)
+        features = {"completion": (), "slot_workers": (slots,), "workers": (on_worker, slots),
+                    "ps": (on_ps, slots)}  # fmt: skip
+        return trees.certificate_bound(certificate, rows.price, features, list(rows.jobs), progress)
 
     def check(self, solution: Data) -> Verdict:
         """Check (2)-(7), (9), (10) and add up (1); counts are whole and not negative."""
@@ -139,7 +161,7 @@ class Problem:
         return broken.verdict(self.worth(ends))
 
     def _rows(self, broken: Broken, name: str, given: Data) -> list[Row]:
-        """Rows of a job, whose use is booked (4), (5)."""
+        """OasisPricing of a job, whose use is booked (4), (5)."""
         rows = rows_of(given, {"from", "to"}, {"from", "to", *KEYS})
         for first, last, row in rows:
             held = 0
@@ -156,11 +178,6 @@ class Problem:
         return rows
 
 
-def told(_: Data, job: Data) -> int:
-    """Slot in which an online algorithm is told of a job."""
-    return int(job["arrival"])
-
-
 @dataclass(frozen=True)
 class _Own:
     """What changes a scenario's values: their weight, and own terms of either sign."""
@@ -171,22 +188,11 @@ class _Own:
     below: int  # a denominator of all terms
 
 
-def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
-    """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
-    found = trees.layout(certificate, ("groups", "servers", "patterns"))
-    rows = Rows(instance, found == "servers")
-    slots = ("slot", range(1, instance["horizon"] + 1))
-    on_worker, on_ps = ((rows.axis, rows.groups[side]) for side in SIDES)
-    features = {"completion": (), "slot_workers": (slots,), "workers": (on_worker, slots),
-                "ps": (on_ps, slots)}  # fmt: skip
-    return trees.prove(certificate, rows.price, features, list(rows.jobs), progress)
-
-
-class Rows:
-    """Rows of one layout: groups of identical servers by their first one's name, or servers."""
+class OasisPricing:
+    """Best responses and rows by server, or by group of equal servers by the first's name."""
 
     def __init__(self, instance: Data, by_server: bool, own: _Own | None = None) -> None:
-        self.instance, self.jobs, self.own = instance, _jobs(instance), own
+        self.instance, self.jobs, self.own = instance, _elastic_jobs(instance), own
         self.axis, self.horizon = "server" if by_server else "group", instance["horizon"]
         self.groups: dict[str, dict[str, tuple[int, Amounts]]] = {}
         for side in SIDES:
@@ -215,11 +221,13 @@ class Rows:
                 found += number * capacity.get(resource, 0) * sum(series)
             found += self._packings(side, places[side])
         jobs = list(self.jobs.values())
-        return exactly(found / scale), lambda job, limits: self._best_response(
+        return point(found / scale), lambda job, limits: self._best_response(
             jobs[job], rows, places, scale, limits
         )
 
-    def _unit_prices(self, job: Job, side: str, rows: Series, places: Series, factor: int) -> Any:
+    def _unit_prices(
+        self, job: ElasticJob, side: str, rows: Series, places: Series, factor: int
+    ) -> Any:
         """By group: its name, how many of the job's units it holds, their price by slot."""
         for group, (number, capacity) in self.groups[side].items():
             parts = [(d, rows.get((group, r))) for r, d in job.demand[side].items()]
@@ -232,7 +240,7 @@ class Rows:
             yield group, number * job.fit(side, capacity), paid
 
     def _best_response(
-        self, job: Job, rows: Any, places: Any, scale: int, limits: Limits
+        self, job: ElasticJob, rows: Any, places: Any, scale: int, limits: Limits
     ) -> Interval | None:
         """Exact best response (27): F_t(s) = min over n of F_{t-1}(s - n) + c_t(n), in integers.
 
@@ -296,7 +304,7 @@ class Rows:
         return None if best is None else Interval(Fraction(low, scale), Fraction(best, scale))
 
     def _signed_response(
-        self, job: Job, own: _Own, sides: Any, needs: list[int], scale: int, limits: Limits
+        self, job: ElasticJob, own: _Own, sides: Any, needs: list[int], scale: int, limits: Limits
     ) -> Interval | None:
         """Exact best response to prices and own terms, as above but without pruning by value.
 

@@ -47,22 +47,22 @@ def silent(done: int, of: int, what: str) -> None:
     """No progress."""
 
 
-class Refused(Exception):
+class RefusedFile(Exception):
     """A file that is malformed, too large, foreign, or states what it does not prove."""
 
 
 def require(condition: object, text: str) -> None:
     """Refuse a file unless a condition holds."""
     if not condition:
-        raise Refused(text)
+        raise RefusedFile(text)
 
 
-def within(name: str, number: int, where: str) -> None:
+def check_limit(name: str, number: int, where: str) -> None:
     """Refuse what is larger than a limit."""
     most = _LIMITS.get(_NONE)[name]
     if number > most:
         rule = f"{name} must be at most {most} (--limit {name}=... raises it)"
-        raise Refused(f"{where}: {number}: {rule}")
+        raise RefusedFile(f"{where}: {number}: {rule}")
 
 
 def spend(steps: int) -> None:
@@ -70,7 +70,7 @@ def spend(steps: int) -> None:
     limits = _LIMITS.get(_NONE)
     limits["steps"] -= steps
     if limits["steps"] < 0:
-        raise Refused("too much work: needs more steps (--limit steps=... raises it)")
+        raise RefusedFile("too much work: needs more steps (--limit steps=... raises it)")
 
 
 def exact_numbers(data: Any) -> Any:
@@ -92,8 +92,8 @@ def load(path: str) -> tuple[dict[str, Any], str]:
         with gzip.open(path) if path.endswith(".gz") else Path(path).open("rb") as stream:
             most = _LIMITS.get(_NONE)["bytes"]
             raw = stream.read(most + 1 if most < _NONE["bytes"] else -1)
-        within("bytes", len(raw), path)
-        within("items", raw.count(b","), path)
+        check_limit("bytes", len(raw), path)
+        check_limit("items", raw.count(b","), path)
         spend(15 * raw.count(b","))
         text = raw.decode("utf-8-sig")
         data = json.loads(
@@ -101,19 +101,19 @@ def load(path: str) -> tuple[dict[str, Any], str]:
             object_pairs_hook=unique_keys,
         )  # fmt: skip
         require(isinstance(data, dict), f"{path}: must be a JSON object")
-        within("depth", depth_of(data), path)
+        check_limit("depth", depth_of(data), path)
         plain = json.dumps(
             json.loads(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False
         )
         return data, hashlib.sha256(plain.encode()).hexdigest()
     except (OSError, EOFError, ValueError, RecursionError) as error:
-        raise Refused(f"{path}: {error or 'unreadable'}"[:300]) from None
+        raise RefusedFile(f"{path}: {error or 'unreadable'}"[:300]) from None
 
 
 def _number(text: str) -> Fraction | int:
     """The decimal that is written; one that a double does not keep would have two meanings."""
     mantissa, _, exponent = text.lower().partition("e")
-    within("digits", len(mantissa) + abs(int(exponent[:9] or 0)), text[:40])
+    check_limit("digits", len(mantissa) + abs(int(exponent[:9] or 0)), text[:40])
     if mantissa == text and "." not in text:
         return int(text)
     spend(50)
@@ -125,7 +125,7 @@ def _number(text: str) -> Fraction | int:
 
 def refuse_constant(text: str) -> None:
     """Refuse NaN and infinities, which are no JSON."""
-    raise Refused(f"{text} is no JSON number")
+    raise RefusedFile(f"{text} is no JSON number")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise Refused(f"the key {key[:80]!r} stands twice in an object")
+        raise RefusedFile(f"the key {key[:80]!r} stands twice in an object")
     return data
 
 
@@ -155,7 +155,7 @@ def names(records: Iterable[Data], where: str) -> list[str]:
     return found
 
 
-def whole(value: Any, least: int, where: str) -> int:
+def integer(value: Any, least: int, where: str) -> int:
     """Return a whole number, not below a least one."""
     require(type(value) is int and value >= least, f"{where}: must be a whole number from {least}")
     return int(value)
@@ -179,7 +179,7 @@ def natural(data: Any, signed: frozenset[Any], where: str) -> None:
 
 def span(row: Data, where: str) -> tuple[int, int]:
     """First and last slot of a row, ``from`` and ``to``."""
-    first, last = whole(row["from"], 1, where), whole(row["to"], 1, where)
+    first, last = integer(row["from"], 1, where), integer(row["to"], 1, where)
     require(first <= last, f"{where}: slots must be in order")
     return first, last
 
@@ -187,7 +187,7 @@ def span(row: Data, where: str) -> tuple[int, int]:
 def counts(value: Any, known: Iterable[str], where: str) -> dict[str, int]:
     """Read ``{server: n}``, what is not 0: counts are whole and not negative."""
     require(isinstance(value, dict) and set(value) <= set(known), f"{where}: unknown server")
-    return {name: n for name, n in value.items() if whole(n, 0, where)}
+    return {name: n for name, n in value.items() if integer(n, 0, where)}
 
 
 def price_rows(
@@ -195,7 +195,7 @@ def price_rows(
 ) -> dict[str, dict[tuple[Any, ...], list[Any]]]:
     """Prices of row sets by labels, each a list by slot 0..last; absent rows are not listed.
 
-    A set has axes and their labels. Refused are unknown sets and labels, a row priced twice and
+    A set has axes and their labels. RefusedFile are unknown sets and labels, a row priced twice and
     negative prices.
     """
     tables: dict[str, dict[tuple[Any, ...], list[Any]]] = {name: {} for name in sets}

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from .exact import Data, Interval, ceiling, total
-from .reading import Progress, check_stated, require, within
+from .reading import Progress, check_limit, check_stated, require
 
 NEVER = 2**31 - 1
 ALL = (0, NEVER)
@@ -25,7 +25,7 @@ Price = Callable[[Any], tuple[Interval, Callable[[int, Limits], Interval | None]
 at these prices, in the jobs' order; None where it has no schedule within limits."""
 
 
-def prove(
+def certificate_bound(
     data: Data, price: Price, features: Features, jobs: Sequence[str], tell: Progress, step: Any = 0
 ) -> Interval:
     """Bound of a certificate: of its prices, or the worst of its leaves, which must cover all.
@@ -48,7 +48,7 @@ def prove(
         return total(parts)
 
     tree, known, leaves, bounds = data["kind"] == "tree", set(jobs), _leaves(data), list[Interval]()
-    within("leaves", len(leaves), "prices")
+    check_limit("leaves", len(leaves), "prices")
     decided = [
         [_decision(row, features, known, f"prices[{i}].decisions") for row in leaf["decisions"]]
         for i, leaf in enumerate(leaves)

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from .exact import Data, Interval
-from .reading import Refused, names, require, span
+from .reading import RefusedFile, names, require, span
 
 Stretch = tuple[int, int, Any]  # first slot, last slot, height
 Load = tuple[str, str, str, Any]
@@ -177,7 +177,7 @@ def rows_of(job: Data, needed: set[str], allowed: set[str]) -> list[Row]:
     for row in job["assignments"]:
         if not needed <= set(row) <= allowed:
             optional = f" and may be {sorted(allowed - needed)}" if allowed > needed else ""
-            raise Refused(f"{here}: keys of a row must be {sorted(needed)}{optional}")
+            raise RefusedFile(f"{here}: keys of a row must be {sorted(needed)}{optional}")
         rows.append((*span(row, here), row))
     return sorted(rows, key=lambda row: row[:2])
 

@@ -25,7 +25,8 @@ from typing import Any
 
 from . import reading, trees
 from .cheapest import Kind, cheapest_slots, cheapest_units, ways
-from .exact import Data, Interval, ceiling, common_step, exactly, total
+from .exact import Data, Interval, ceiling, common_step, point, total
+from .problem import ScenarioProblem
 from .reading import Progress, require, silent
 from .trees import NEVER, Limits, between
 from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
@@ -43,7 +44,7 @@ Mode = tuple[int, str, Any, int, int, int]
 
 
 @dataclass(frozen=True)
-class Job:
+class WindowJob:
     """What a family says of a job: slots of a mini-batch by (w, p, q, N), cost by last slot.
 
     The cost never falls; a revenue's cost is its negative.
@@ -68,14 +69,14 @@ class Job:
 def counted(job: Data, least: int) -> tuple[str, int, int, int]:
     """Name, first slot, most workers and mini-batches of a job; arrivals count from `least`."""
     keys, here = ("epochs", "chunks", "minibatches"), f"job {job['name']}"
-    epochs, chunks, minibatches = (reading.whole(job[key], 1, f"{here}.{key}") for key in keys)
-    arrival = reading.whole(job["arrival"], least, f"{here}.arrival")
-    reading.within("chunks", chunks, here)
+    epochs, chunks, minibatches = (reading.integer(job[key], 1, f"{here}.{key}") for key in keys)
+    arrival = reading.integer(job["arrival"], least, f"{here}.arrival")
+    reading.check_limit("chunks", chunks, here)
     return job["name"], arrival + 1 - least, chunks, epochs * chunks * minibatches
 
 
 @dataclass(frozen=True)
-class Cluster:
+class WindowCluster:
     """What a family says of its cluster.
 
     Amounts of every resource by server; amounts and bandwidth by worker and PS type, which is None
@@ -100,7 +101,7 @@ class Cluster:
         sent, received = self.workers[w][1], self.ps[p][1]
         return 0 if p is None else int(max(1, -(-elsewhere * sent // received)))
 
-    def crews(self, job: Job) -> Iterator[tuple[str, int, range]]:
+    def crews(self, job: WindowJob) -> Iterator[tuple[str, int, range]]:
         """Types w, q, and how many workers there may be: on a ring of several servers two."""
         for w, (demand, _) in self.workers.items():
             rooms = [fit(capacity, demand) for capacity in self.servers.values()]
@@ -109,7 +110,7 @@ class Cluster:
                 reading.spend(100 * len(every) * len(self.ps))
                 yield w, q, every
 
-    def modes(self, job: Job) -> Iterator[Mode]:
+    def modes(self, job: WindowJob) -> Iterator[Mode]:
         """Modes that no other one beats; see the module."""
         for w, q, every in self.crews(job):
             lengths = {p: [job.length(w, p, q, n) for n in every] for p in self.ps}
@@ -122,7 +123,7 @@ class Cluster:
                         if units is not None and all(o[at] > length for o in better):
                             yield length, w, p, q, n, units
 
-    def slot_ways(self, job: Job) -> Iterator[Kind]:
+    def slot_ways(self, job: WindowJob) -> Iterator[Kind]:
         """What a job may do in a slot: by w, p and q the pairs (N, fewest PSs), and the times."""
         for (w, q, every), p in product(self.crews(job), self.ps):
             units = [(n, self._least_ps(w, p, q, n)) for n in every]
@@ -163,10 +164,14 @@ def fit(capacity: Amounts, demand: Amounts) -> int:
     return int(min((c // d for c, d in zip(capacity, demand, strict=True) if d), default=NEVER))
 
 
-class Problem:
+class WindowProblem(ScenarioProblem):
     """What a family says of an instance: its cluster, jobs, and the keys that a row may have."""
 
-    def __init__(self, cluster: Cluster, jobs: Sequence[Job], extra: Iterable[str] = ()) -> None:
+    step: Any = 0
+
+    def __init__(
+        self, cluster: WindowCluster, jobs: Sequence[WindowJob], extra: Iterable[str] = ()
+    ) -> None:
         self.cluster, self.jobs = cluster, list(jobs)
         self.by_name = {job.name: job for job in jobs}
         self.needed, self.allowed = {"from", "to", "workers"}, {"from", "to", "workers", *extra}
@@ -183,10 +188,28 @@ class Problem:
 
     def bound_with(self, part: Data, weight: Any, own: Mapping[str, Terms]) -> Interval:
         """Bound of a weight times the costs or revenues, with own terms; on merged servers."""
-        jobs = [replace(job, cost=_times(job.cost, weight)) for job in self.jobs]
+        jobs = [replace(job, cost=_weighted_cost(job.cost, weight)) for job in self.jobs]
         features: trees.Features = dict.fromkeys(("completion", *MODE), ())
-        price, names = Rows(self.cluster, jobs, "cluster", own).price, [job.name for job in jobs]
-        return trees.prove(part, price, features, names, silent)
+        price, names = (
+            WindowPricing(self.cluster, jobs, "cluster", own).price,
+            [job.name for job in jobs],
+        )
+        return trees.certificate_bound(part, price, features, names, silent)
+
+    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+        """Sum over jobs of the cheapest mode, start and placement at prices, less their worth.
+
+        Where there is a `step`, every objective is a whole multiple of it.
+        """
+        cluster, jobs = self.cluster, self.jobs
+        layout = trees.layout(certificate, ("cluster", "buckets", "servers", PIECES))
+        require(layout != PIECES or certificate["kind"] != "tree", "layout: has no trees")
+        require(layout == PIECES or not cluster.in_pieces, f"layout: must be {PIECES}")
+        on_server = [("server", cluster.servers)]
+        features = {**dict.fromkeys(("completion", *MODE), ()),
+                    "server_workers": on_server, "server_ps": on_server}  # fmt: skip
+        price, names = WindowPricing(cluster, jobs, layout).price, [job.name for job in jobs]
+        return trees.certificate_bound(certificate, price, features, names, progress, self.step)
 
     def check(self, solution: Data) -> Verdict:
         """Check every rule of a window and the capacities, add up the costs."""
@@ -198,7 +221,7 @@ class Problem:
             ends[name] = self._check_job(broken, self.by_name[name], given)
         return broken.verdict(self.worth(ends))
 
-    def _check_job(self, broken: Broken, job: Job, given: Data) -> int | None:
+    def _check_job(self, broken: Broken, job: WindowJob, given: Data) -> int | None:
         """Note what a job breaks; when it is complete."""
         cluster, rule, name, done = self.cluster, self.cluster.equations, job.name, Fraction()
         runs = list[tuple[int, int, Any, Any]]()
@@ -262,24 +285,11 @@ class Problem:
                     broken.loads[load].append((first, last, used, name))
 
 
-def bound(problem: Problem, certificate: Data, progress: Progress, step: Any = 0) -> Interval:
-    """Bound that a certificate proves on the sum of costs or revenues; `step` as for `trees`."""
-    cluster, jobs = problem.cluster, problem.jobs
-    found = trees.layout(certificate, ("cluster", "buckets", "servers", PIECES))
-    require(found != PIECES or certificate["kind"] != "tree", "layout: has no trees")
-    require(found == PIECES or not cluster.in_pieces, f"layout: must be {PIECES}")
-    on_server = [("server", cluster.servers)]
-    features = {**dict.fromkeys(("completion", *MODE), ()),
-                "server_workers": on_server, "server_ps": on_server}  # fmt: skip
-    price, names = Rows(cluster, jobs, found).price, [job.name for job in jobs]
-    return trees.prove(certificate, price, features, names, progress, step)
-
-
-class Rows:
-    """Rows of the servers, or of all of them merged into one called ''; own terms of jobs."""
+class WindowPricing:
+    """Best responses on servers, or on all of them merged into one called ''; own terms of jobs."""
 
     def __init__(
-        self, cluster: Cluster, jobs: Sequence[Job], layout: str,
+        self, cluster: WindowCluster, jobs: Sequence[WindowJob], layout: str,
         own: Mapping[str, Terms] | None = None,
     ) -> None:  # fmt: skip
         self.cluster, self.jobs, self.own = cluster, jobs, own or {}
@@ -300,7 +310,7 @@ class Rows:
         """What rows are worth, and best responses."""
         prices = {name: [_by_slot(row) for row in rows] for name, rows in prices.items()}
         last = max((row["to"] for rows in prices.values() for row in rows), default=0)
-        reading.within("cells", last * len(self.places), "slots x servers")
+        reading.check_limit("cells", last * len(self.places), "slots x servers")
         sets = {name: [axis, ("server", self.places)][: 1 + self.by_server]
                 for name, axis in self.cluster.rows.items()}  # fmt: skip
         labels = [(n, label) for n, (_, known) in self.cluster.rows.items() for label in known]
@@ -327,14 +337,14 @@ class Rows:
         sign = self.cluster.sign
 
         def respond(position: int, limits: Limits) -> Interval | None:
-            cost = _cost(job := self.jobs[position], scale)
+            cost = _rounded_cost(job := self.jobs[position], scale)
             if self.pausing:
                 found = self._cheapest_slots(position, paid, cost)
             else:
                 found = self._window(position, limits, paid, last, cost, own.get(job.name, {}))
             return found and Interval(*(Fraction(end, scale) for end in found)).times(sign)
 
-        return exactly(-idle).times(sign), respond
+        return point(-idle).times(sign), respond
 
     def _cheapest_slots(self, at: int, paid: Any, cost: Cost) -> Ends:
         """Best response of a job whose slots need not touch; see `cheapest`."""
@@ -409,11 +419,11 @@ class Rows:
         return min(found, default=None)
 
 
-def _times(cost: Callable[[int], Interval], weight: Any) -> Callable[[int], Interval]:
+def _weighted_cost(cost: Callable[[int], Interval], weight: Any) -> Callable[[int], Interval]:
     return lambda end: cost(end).times(weight)
 
 
-def _cost(job: Job, scale: int) -> Cost:
+def _rounded_cost(job: WindowJob, scale: int) -> Cost:
     """Cost of a job by last slot, rounded down and up to multiples of 1/scale."""
 
     @cache

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import JobRecord
-from hindsched.kernel.reading import Refused as MalformedJson
+from hindsched.kernel.reading import RefusedFile as MalformedJson
 from hindsched.kernel.reading import refuse_constant, unique_keys
 from hindsched.limits import check_time, time_left
 from hindsched.online import protocol

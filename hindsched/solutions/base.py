@@ -118,7 +118,7 @@ class Solution(ABC):
         data = {"formulation": self.formulation, "jobs": self._job_data()}
         try:
             return kernel.check(self.instance.exact, data | self._dropped())
-        except kernel.Refused as refused:
+        except kernel.RefusedFile as refused:
             raise InputError("solution", self.instance.name, str(refused)) from None
 
     def objective(self) -> float:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hindsched.kernel import astraea, batchsched, edgecloud, gang, mlbroker, oasis, trees
 from hindsched.kernel.exact import Interval
-from hindsched.kernel.reading import Refused
+from hindsched.kernel.reading import RefusedFile
 from hindsched.kernel.verdict import Verdict
 from hindsched.solvers.oracles.decisions import BranchDecision, to_file
 from tests.strategies.astraea import astraea_instances
@@ -36,13 +36,16 @@ def exact(data: Any) -> Any:
 
 def checked(family: Any, instance: Any, solution: Any) -> Verdict:
     """The verdict of a family's module on data that were read exactly."""
-    formulation = solution.get("formulation", next(iter(family.FORMULATIONS)))
+    formulation = solution.get("formulation", next(iter(family.Problem.formulations)))
     found: Verdict = family.Problem(instance, formulation).check(solution)
     return found
 
 
-def silent(*_: Any) -> None:
-    """No progress."""
+def bound_of(family: Any, instance: Any, certificate: Any) -> Interval:
+    """What a certificate proves by a family's module, of data that were read exactly."""
+    formulation = certificate.get("formulation", next(iter(family.Problem.formulations)))
+    found: Interval = family.Problem(instance, formulation).bound(certificate)
+    return found
 
 
 def random_prices(oracle: Any, seed: int) -> Any:
@@ -66,14 +69,11 @@ def certificate(oracle: Any, prices: Any, bound: Any, **other: Any) -> dict[str,
 def kernel_bound(instance: Any, data: dict[str, Any]) -> Interval | None:
     """The kernel's bound of a certificate; None where a job has no schedule."""
     try:
-        found: Interval = KERNELS[instance.family].bound(
-            exact(instance.to_dict()), exact(data), silent
-        )
-    except Refused as refused:
+        return bound_of(KERNELS[instance.family], exact(instance.to_dict()), exact(data))
+    except RefusedFile as refused:
         if "schedule" not in str(refused):
             raise
         return None
-    return found
 
 
 def kernel_leaf(oracle: Any, layout: str, decisions: list[BranchDecision], prices: Any) -> Any:

@@ -14,7 +14,7 @@ import pytest
 import hindsched as hs
 from hindsched import kernel
 from hindsched.instances.base import FAMILIES
-from hindsched.kernel.__main__ import main
+from hindsched.kernel.__main__ import check_command
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.oracles.base import build_oracle
 from tests.kernel.agreement import exact
@@ -64,7 +64,7 @@ def path_of(name, what, tmp_path):
 @pytest.mark.parametrize("name", BOUNDS)
 def test_the_kernel_refuses_false_bounds(name, capsys, tmp_path):
     files = [path_of(name, w, tmp_path) for w in ("instance", "solution", "certificate")]
-    assert main([*map(str, files)]) == 2
+    assert check_command([*map(str, files)]) == 2
     said = capsys.readouterr().out
     assert "states more than what is proven" in said
     instance, _, certificate = (
@@ -104,7 +104,7 @@ def test_what_is_no_schedule_and_what_breaks_a_rule(name):
         assert {violation.rule for violation in verdict.violations} == {said}
         assert verdict.objective is None
     else:
-        with pytest.raises(kernel.Refused) as caught:
+        with pytest.raises(kernel.RefusedFile) as caught:
             kernel.check(*data)
         assert said in str(caught.value)
 
@@ -140,6 +140,6 @@ def test_no_number_may_be_negative_but_those_that_have_a_sign(family):
         inside[place[-1]] = -max(1, inside[place[-1]])
         try:
             kernel.bound(changed, certificate, kernel.LIMITS)
-        except kernel.Refused:
+        except kernel.RefusedFile:
             continue
         raise AssertionError(place)

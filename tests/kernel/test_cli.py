@@ -13,7 +13,7 @@ import pytest
 
 import hindsched
 from hindsched.cli.app import run as package
-from hindsched.kernel.__main__ import main
+from hindsched.kernel.__main__ import check_command
 
 PACKAGE = Path(hindsched.__file__).parent
 KNOWN, DATA = PACKAGE / "instances" / "known", Path(__file__).parent / "data"
@@ -42,7 +42,7 @@ def run(capsys, tmp_path, monkeypatch):
                 path.write_text(json.dumps(item))
                 item = str(path)
             arguments.append(item)
-        code = main(arguments)
+        code = check_command(arguments)
         return code, capsys.readouterr().out
 
     return of
@@ -195,9 +195,9 @@ def test_every_solution_is_held_against_every_certificate(run):
 def test_a_solution_that_beats_one_of_two_bounds_is_a_contradiction(run, monkeypatch):
     instance, solution, certificate = map(read, files("astraea-j5-s40"))
     from hindsched.kernel import astraea
-    from hindsched.kernel.exact import exactly
+    from hindsched.kernel.exact import point
 
-    monkeypatch.setattr(astraea, "bound", lambda _, data, __: exactly(data["bound"]))
+    monkeypatch.setattr(astraea.Problem, "bound", lambda _, data, __: point(data["bound"]))
     code, out = run(
         instance, {**certificate, "bound": 400}, solution, {**certificate, "bound": 300}
     )
@@ -208,7 +208,7 @@ def test_a_solution_that_beats_one_of_two_bounds_is_a_contradiction(run, monkeyp
 
 def test_usage_is_exit_2():
     with pytest.raises(SystemExit) as usage:
-        main([])
+        check_command([])
     assert usage.value.code == 2
 
 

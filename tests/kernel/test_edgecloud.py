@@ -7,9 +7,8 @@ import json
 import pytest
 
 from hindsched.kernel import edgecloud
-from hindsched.kernel.edgecloud import bound
-from hindsched.kernel.reading import Refused
-from tests.kernel.agreement import checked, exact
+from hindsched.kernel.reading import RefusedFile
+from tests.kernel.agreement import bound_of, checked, exact
 from tests.strategies.edgecloud import instance, job
 
 FORMULATIONS = ("no-migration", "literal")
@@ -18,7 +17,7 @@ FORMULATIONS = ("no-migration", "literal")
 def proven(problem, formulation, prices):
     """The kernel's bound at prices by row set."""
     data = exact({"formulation": formulation, "kind": "lagrangian", "prices": prices})
-    return bound(exact(problem.to_dict()), data, lambda *_: None).low
+    return bound_of(edgecloud, exact(problem.to_dict()), data).low
 
 
 SERVERS = [{"name": "s", "workers": ["t1", "t1", "t2"], "ps": ["p"], "storage_gb": 1}]
@@ -151,7 +150,7 @@ def test_whole_slots_are_exact(minibatch, slots):
         assert (not found.violations) == feasible
     for formulation in FORMULATIONS:
         free = {"formulation": formulation, "kind": "lagrangian", "prices": {}}
-        assert bound(data, free, lambda *_: None).low == slots + 2
+        assert bound_of(edgecloud, data, free).low == slots + 2
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_whole_slots_are_exact(minibatch, slots):
     ],
 )
 def test_prices_that_are_no_prices_are_refused(prices):
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         proven(TWO_JOBS, "no-migration", prices)
 
 
@@ -178,4 +177,4 @@ def test_jobs_may_have_more_chunks_than_decisions_can_name():
     for formulation in FORMULATIONS:
         dear = {"formulation": formulation, "kind": "lagrangian"}
         dear["prices"] = {"worker_capacity": [row]}
-        assert bound(data, dear, lambda *_: None).low == 1 - 10
+        assert bound_of(edgecloud, data, dear).low == 1 - 10

@@ -9,11 +9,11 @@ import pytest
 
 from hindsched.instances.gang.generator import generate
 from hindsched.kernel import gang, reading
-from hindsched.kernel.reading import Refused
+from hindsched.kernel.reading import RefusedFile
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.families.gang.replay import incumbents
-from tests.kernel.agreement import checked, exact, silent
+from tests.kernel.agreement import bound_of, checked, exact
 
 
 def random_oracle(instance, formulation, seed):
@@ -29,7 +29,7 @@ def certificate(oracle, prices):
 
 
 def kernel_bound(instance, data):
-    found = gang.bound(exact(instance.to_dict()), exact(data), silent)
+    found = bound_of(gang, exact(instance.to_dict()), exact(data))
     assert found.low == found.high
     return found.low
 
@@ -67,8 +67,8 @@ def test_tampered_files_are_refused(which, path, value, says):
         inside = inside[key]
     inside[path[-1]] = value
     check = {"solution": lambda: checked(gang, files["instance"], files["solution"])}
-    prove = check.get(which, lambda: gang.bound(files["instance"], files["certificate"], silent))
-    with pytest.raises((Refused, KeyError), match=says):
+    prove = check.get(which, lambda: bound_of(gang, files["instance"], files["certificate"]))
+    with pytest.raises((RefusedFile, KeyError), match=says):
         prove()
 
 
@@ -81,7 +81,7 @@ def test_a_server_may_have_more_gpus_than_decisions_can_name():
     }  # fmt: skip
     low = {"server": "s", "from": 1, "to": 10, "price": Fraction(1, 10**12)}
     file = {"kind": "lagrangian", "layout": "placements", "prices": {"gpus": [low]}}
-    found = gang.bound(data, {**file, "formulation": "non-preemptive"}, silent).low
+    found = bound_of(gang, data, {**file, "formulation": "non-preemptive"}).low
     assert found == 3 - (10 - 3) * many * low["price"]  # it pays for 3 of 10 slots
 
 
@@ -102,10 +102,10 @@ def test_only_jobs_in_one_piece_have_trees_and_placements(formulation):
     oracle, prices = random_oracle(instance, formulation, 2)
     data = certificate(oracle, prices)
     leaf = {"decisions": [], "bound": data["bound"], "prices": data["prices"]}
-    with pytest.raises(Refused, match="have no trees"):
+    with pytest.raises(RefusedFile, match="have no trees"):
         kernel_bound(instance, data | {"kind": "tree", "prices": [leaf]})
-    with pytest.raises(Refused, match="only of consolidated jobs"):
+    with pytest.raises(RefusedFile, match="only of consolidated jobs"):
         kernel_bound(instance, data | {"layout": "placements"})
     prices = {"gpus": [{"from": 1, "to": 1, "price": 1}]}
-    with pytest.raises(Refused, match="makespan"):
+    with pytest.raises(RefusedFile, match="makespan"):
         kernel_bound(instance, data | {"formulation": "elastic,makespan", "prices": prices})

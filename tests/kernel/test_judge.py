@@ -45,4 +45,4 @@ def test_what_was_given_up_counts_as_use_and_as_nothing_else():
 
 
 def test_floats_are_the_decimals_that_they_print_as():
-    assert kernel.Instance({"family": "oasis", "x": [0.1]}).data["x"] == [Fraction(1, 10)]
+    assert kernel.ExactInstance({"family": "oasis", "x": [0.1]}).data["x"] == [Fraction(1, 10)]

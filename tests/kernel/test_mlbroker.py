@@ -8,9 +8,8 @@ import pytest
 
 import hindsched as hs
 from hindsched.kernel import mlbroker
-from hindsched.kernel.mlbroker import bound
-from hindsched.kernel.reading import Refused
-from tests.kernel.agreement import checked, exact
+from hindsched.kernel.reading import RefusedFile
+from tests.kernel.agreement import bound_of, checked, exact
 from tests.strategies.mlbroker import make
 
 
@@ -46,7 +45,7 @@ def test_a_slot_without_a_ps_is_named():
     # A worker and the PS rent 2 units in r1: min(2 h, h + 1) = 3 a slot, 3 to launch once.
     assert checked(mlbroker, problem, plan(*[({"r1": 1}, "r1")] * 2)).value.low == 3 + 3 + 3
     # Free prices buy every unit at the lower one and launch for nothing.
-    assert bound(problem, free, lambda *_: None).low == 2 + 2
+    assert bound_of(mlbroker, problem, free).low == 2 + 2
 
 
 @pytest.mark.parametrize("span", [(2, 2), (1, 1), (2, 9)])
@@ -58,7 +57,7 @@ def test_a_slot_belongs_to_the_life_and_to_one_row(span):
     changed = row | {"from": span[0], "to": span[1]}
     good["jobs"][0]["assignments"] = [changed] * (1 + twice)
     if twice:
-        with pytest.raises(Refused, match="two rows of slot 2"):
+        with pytest.raises(RefusedFile, match="two rows of slot 2"):
             checked(mlbroker, exact(problem.to_dict()), exact(good))
     else:
         found = checked(mlbroker, exact(problem.to_dict()), exact(good)).violations

@@ -18,7 +18,7 @@ from hindsched.analysis.foresight.certificates import certify
 from hindsched.analysis.foresight.search import Policy, run_on
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json
-from hindsched.kernel import MALFORMED, Refused
+from hindsched.kernel import MALFORMED, RefusedFile
 from hindsched.kernel.__main__ import judge
 from hindsched.kernel.nonanticipative import prove
 from hindsched.models.futures import Futures
@@ -65,14 +65,14 @@ def found(request: pytest.FixtureRequest) -> Found:
     return found_in(request.param, "run")
 
 
-def instances_of(found: Found) -> list[kernel.Instance]:
+def instances_of(found: Found) -> list[kernel.ExactInstance]:
     return [instance.exact for instance in found.futures.instances]
 
 
-def is_refused(instances: list[kernel.Instance], data: Any) -> bool:
+def is_refused(instances: list[kernel.ExactInstance], data: Any) -> bool:
     try:
         prove(instances, data)
-    except (Refused, *MALFORMED):
+    except (RefusedFile, *MALFORMED):
         return True
     return False
 
@@ -192,7 +192,7 @@ def test_a_record_is_not_one_that_only_looks_like_it(found: Found) -> None:
         marked = [instance.to_dict() for instance in futures.instances]
         for instance, mark in zip(marked, marks, strict=True):
             next(row for row in instance["jobs"] if row["name"] == job.name)["note"] = mark
-        assert is_refused([kernel.Instance(one) for one in marked], data) != holds
+        assert is_refused([kernel.ExactInstance(one) for one in marked], data) != holds
 
 
 def attack(found: Found, count: int) -> None:
@@ -205,7 +205,7 @@ def attack(found: Found, count: int) -> None:
         data = mutate(found.certificates[draw.choice(list(found.certificates))], draw)
         try:
             proven = prove(instances, data)
-        except (Refused, *MALFORMED):
+        except (RefusedFile, *MALFORMED):
             continue
         stood += 1
         known = sum(
@@ -230,5 +230,5 @@ def test_other_families_have_none(found: Found) -> None:
     data = copy.deepcopy(dict(found.certificates["expected"]))
     data["family"] = "edgecloud"
     futures: list[Instance] = hs.tree("edgecloud", at=[1], seed=1, jobs=2)
-    with pytest.raises(Refused, match="no such certificates"):
+    with pytest.raises(RefusedFile, match="no such certificates"):
         prove([instance.exact for instance in futures], data)

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from hindsched.kernel import oasis
-from hindsched.kernel.reading import Refused
-from tests.kernel.agreement import checked
+from hindsched.kernel.reading import RefusedFile
+from tests.kernel.agreement import bound_of, checked
 from tests.strategies.oasis import data_of
 
 
@@ -58,9 +58,9 @@ def test_what_is_stated_of_a_schedule_must_be_true():
         given = solution(row(1, 1, 2, 2), completion=wrong)
         (found,) = checked(oasis, instance, given).violations
         assert (found.rule, found.job, found.first) == ("completion", "j1", 1)
-    with pytest.raises(Refused, match="no job of"):
+    with pytest.raises(RefusedFile, match="no job of"):
         checked(oasis, instance, solution(name="other"))
-    with pytest.raises(Refused, match="unknown server"):
+    with pytest.raises(RefusedFile, match="unknown server"):
         checked(oasis, instance, solution({"from": 1, "to": 1, "workers": {"x": 1}}))
 
 
@@ -77,8 +77,8 @@ def broken_instances():
 @pytest.mark.parametrize(("says", "instance"), list(broken_instances()))
 def test_instances_without_a_meaning_are_refused(says, instance):
     data = {"kind": "lagrangian", "sense": "max", "prices": {}}
-    with pytest.raises(Refused, match=says):
-        oasis.bound(instance, data, lambda *_: None)
+    with pytest.raises(RefusedFile, match=says):
+        bound_of(oasis, instance, data)
 
 
 def test_a_completion_is_a_slot_with_a_worker():
@@ -95,7 +95,7 @@ def test_a_completion_is_a_slot_with_a_worker():
     never = {"job": "j1", "admitted": False}
     data["prices"][0]["decisions"].append({"job": "j1", "admitted": True})
     data["prices"].insert(0, {"decisions": [late, never], "bound": 99, "prices": {}})
-    found = oasis.bound(cluster(job()), data, lambda *_: None)
+    found = bound_of(oasis, cluster(job()), data)
     assert found.low == 8 + 9 - 4  # 2 GPUs at 4, and f(1) = 9 less one of them
 
 
@@ -106,7 +106,7 @@ def test_places_may_be_priced_for_any_job_and_group():
         "worker_units": [{"group": "w1", "job": n, "from": 1, "to": 1, "price": 3} for n in "ab"]
     }
     data = {"kind": "lagrangian", "sense": "max", "prices": prices, "layout": "patterns"}
-    found = oasis.bound(instance, copy.deepcopy(data), lambda *_: None)
+    found = bound_of(oasis, instance, copy.deepcopy(data))
     # one server holds (a, b) = (1, 1) or (2, 0), which is worth 6; a runs twice in slot 2 for 9,
     # b needs both slots and pays 3 of 9
     assert found.low == found.high == 6 + 9 + 6
@@ -116,8 +116,8 @@ def test_prices_fall_back_to_older_layout_rules():
     instance = cluster(job())
     by_server = [{"server": "w1", "resource": "gpu", "from": 1, "to": 2, "price": 1}]
     data = {"kind": "lagrangian", "sense": "max", "prices": {"worker_capacity": by_server}}
-    assert oasis.bound(instance, copy.deepcopy(data), lambda *_: None).low == 4 + 8
-    with pytest.raises(Refused, match="keys must be"):
-        oasis.bound(instance, data | {"layout": "groups"}, lambda *_: None)
-    with pytest.raises(Refused, match="layout"):
-        oasis.bound(instance, data | {"layout": "cluster"}, lambda *_: None)
+    assert bound_of(oasis, instance, copy.deepcopy(data)).low == 4 + 8
+    with pytest.raises(RefusedFile, match="keys must be"):
+        bound_of(oasis, instance, data | {"layout": "groups"})
+    with pytest.raises(RefusedFile, match="layout"):
+        bound_of(oasis, instance, data | {"layout": "cluster"})

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hindsched.instances.io import parse_instance
 from hindsched.kernel import reading
-from hindsched.kernel.exact import exactly
-from hindsched.kernel.reading import Refused, limited, load
+from hindsched.kernel.exact import point
+from hindsched.kernel.reading import RefusedFile, limited, load
 from tests.kernel.agreement import INSTANCES
 
 
@@ -71,22 +71,22 @@ def test_gzip_and_byte_order_mark(write):
     ],
 )
 def test_what_is_refused_in_one_line(write, text, says):
-    with pytest.raises(Refused, match=says) as caught:
+    with pytest.raises(RefusedFile, match=says) as caught:
         load(write(text, "x.json.gz" if text[:1] == b"\x1f" else "x.json"))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
 
 
 def test_a_file_that_unpacks_beyond_the_limit_is_not_unpacked(write):
-    with limited({"bytes": 1000}), pytest.raises(Refused, match="bytes"):
+    with limited({"bytes": 1000}), pytest.raises(RefusedFile, match="bytes"):
         load(write(gzip.compress(b" " * 10**6), "bomb.json.gz"))
-    with limited({"bytes": 1000}), pytest.raises(Refused, match="--limit bytes="):
+    with limited({"bytes": 1000}), pytest.raises(RefusedFile, match="--limit bytes="):
         load(write(" " * 1001))
 
 
 def test_absent_files_are_refused(tmp_path):
     for name in ("absent.json", "absent.json.gz", "."):
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedFile):
             load(str(tmp_path / name))
 
 
@@ -122,19 +122,19 @@ def test_price_rows_are_series_by_slot():
     ],
 )
 def test_price_rows_refuse(row):
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         reading.price_rows(
             rows({"server": "b", "from": 1, "to": 4, "price": 0}, row), {"set": AXES}, 4
         )
 
 
 def test_stated_bounds_may_be_worse_but_not_better():
-    proven = exactly(Fraction(10))
+    proven = point(Fraction(10))
     for sense, worse, better in (
         ("max", "10.1", "9.99999999999"),
         ("min", "9.9", "10.00000000001"),
     ):
         reading.check_stated(Fraction(worse), proven, sense, "bound")
         reading.check_stated(Fraction(10), proven, sense, "bound")
-        with pytest.raises(Refused, match="more than what is proven"):
+        with pytest.raises(RefusedFile, match="more than what is proven"):
             reading.check_stated(Fraction(better), proven, sense, "bound")

@@ -10,13 +10,13 @@ import pytest
 
 import hindsched
 from hindsched.kernel import trees
-from hindsched.kernel.exact import Interval, exactly
-from hindsched.kernel.reading import Refused, load
+from hindsched.kernel.exact import Interval, point
+from hindsched.kernel.reading import RefusedFile, load, silent
 from hindsched.kernel.trees import NEVER
 from hindsched.solvers.certificates.file import certify_tree
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
-from tests.kernel.agreement import KERNELS, checked, kernel_bound, silent
+from tests.kernel.agreement import KERNELS, bound_of, checked, kernel_bound
 from tests.strategies.batchsched import instance as batchsched
 
 DATA = Path(__file__).parent / "data"
@@ -37,9 +37,9 @@ def test_known_optima_are_proven(name):
     solution, _ = load(str(DATA / f"{name}.solution.json.gz"))
     certificate, _ = load(str(DATA / f"{name}.certificate.json.gz"))
     verdict = checked(family, instance, solution)
-    proven = family.bound(instance, certificate, silent)
+    proven = bound_of(family, instance, certificate)
     assert not verdict.violations
-    sign = 1 if family.SENSE == "max" else -1
+    sign = 1 if family.Problem.sense == "max" else -1
     gap = sign * (proven.high - verdict.objective.low)
     assert gap + Fraction(1, 10**12) >= 0
     assert gap <= verdict.objective.low / 10**6
@@ -54,7 +54,7 @@ def decision(k, upper, of="completion", job="j", **axes):
     return {"job": job, "of": of, **axes, "at_most" if upper else "at_least": k}
 
 
-def prove(*leaves, found=lambda prices, limits: exactly(5), sense="max"):
+def prove(*leaves, found=lambda prices, limits: point(5), sense="max"):
     data = {"kind": "tree", "sense": sense, "prices": list(leaves)}
     features = {"completion": (), "workers": [("server", {"a", "b"})]}
 
@@ -63,11 +63,11 @@ def prove(*leaves, found=lambda prices, limits: exactly(5), sense="max"):
 
         def respond(position, limits):
             decided["jk"[position]] = limits
-            return found(prices, decided) if position else exactly(0)
+            return found(prices, decided) if position else point(0)
 
-        return exactly(0), respond
+        return point(0), respond
 
-    return trees.prove(data, price, features, ["j", "k"], silent)
+    return trees.certificate_bound(data, price, features, ["j", "k"], silent)
 
 
 LOW, HIGH = decision(3, True), decision(4, False)
@@ -78,7 +78,7 @@ def test_the_worst_leaf_is_the_bound_and_limits_are_intersected():
 
     def found(prices, limits):
         seen.append(limits)
-        return exactly(prices["value"])
+        return point(prices["value"])
 
     deeper = decision(2, True), decision(3, False)
     leaves = (
@@ -86,11 +86,11 @@ def test_the_worst_leaf_is_the_bound_and_limits_are_intersected():
         leaf(LOW, deeper[1], bound=9, prices={"value": 8}),
         leaf(HIGH, bound=6, prices={"value": 6}),
     )
-    assert prove(*leaves, found=found) == exactly(8)
+    assert prove(*leaves, found=found) == point(8)
     key = ("completion",)
     assert [limits["j"][key] for limits in seen] == [(0, 2), (3, 3), (4, NEVER)]
     least = [leaf(LOW, bound=1, prices={"value": 7}), leaf(HIGH, bound=1, prices={"value": 6})]
-    assert prove(*least, found=found, sense="min") == exactly(6)
+    assert prove(*least, found=found, sense="min") == point(6)
 
 
 @pytest.mark.parametrize(
@@ -114,17 +114,19 @@ def test_the_worst_leaf_is_the_bound_and_limits_are_intersected():
     ],
 )
 def test_trees_that_prove_nothing_are_refused(says, leaves):
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(RefusedFile, match=says):
         prove(*leaves)
 
 
 def test_an_empty_list_and_empty_leaves_are_refused():
     for leaves in ([], [leaf(LOW, bound=None), leaf(HIGH, bound=None)]):
-        with pytest.raises((Refused, LookupError)):
+        with pytest.raises((RefusedFile, LookupError)):
             prove(*leaves, found=lambda prices, limits: None)
-    nothing = exactly(0), lambda *_: None
-    with pytest.raises(Refused, match="infeasible"):
-        trees.prove({"kind": "lagrangian", "prices": {}}, lambda _: nothing, {}, ["j"], silent)
+    nothing = point(0), lambda *_: None
+    with pytest.raises(RefusedFile, match="infeasible"):
+        trees.certificate_bound(
+            {"kind": "lagrangian", "prices": {}}, lambda _: nothing, {}, ["j"], silent
+        )
 
 
 def test_a_leaf_whose_decisions_contradict_each_other_has_no_schedule():
@@ -132,8 +134,8 @@ def test_a_leaf_whose_decisions_contradict_each_other_has_no_schedule():
     high, low = decision(7, False), decision(3, True)
     other = decision(6, True), decision(4, False)
     leaves = [leaf(high, low, bound=None), leaf(high, other[1]), leaf(other[0])]
-    assert prove(*leaves) == exactly(5)
-    with pytest.raises(Refused, match="every job has a schedule"):
+    assert prove(*leaves) == point(5)
+    with pytest.raises(RefusedFile, match="every job has a schedule"):
         prove(leaf(high, low, bound=None), leaf(high, other[1], bound=None), leaf(other[0]))
 
 
@@ -143,13 +145,13 @@ def test_a_caterpillar_thousands_deep_is_linear():
     others = [decision(side["at_most"] + 1, False, of="workers", server="a") for side in sides]
     leaves = [leaf(*sides[:i], others[i]) for i in range(depth)] + [leaf(*sides)]
     assert prove(*leaves) == Interval(Fraction(5), Fraction(5))
-    with pytest.raises(Refused, match="other side"):
+    with pytest.raises(RefusedFile, match="other side"):
         prove(*leaves[:-1])
 
 
 def test_admitted_is_the_split_at_never():
     inside, outside = {"job": "j", "admitted": True}, {"job": "j", "admitted": False}
-    assert prove(leaf(inside), leaf(outside)) == exactly(5)
+    assert prove(leaf(inside), leaf(outside)) == point(5)
     limits = trees._decision(outside, {}, {"j"}, "x")
     assert limits == ("j", ("completion",), NEVER, NEVER)
     assert trees.keeps_outside({("completion",): (4, NEVER), ("workers", "a"): (0, 3)})
@@ -171,4 +173,4 @@ def test_a_job_that_must_run_slowly_may_still_end_behind_the_priced_slots():
     leaves.append((BranchDecision.at_least(0, Feature("workers"), 2),))
     tree = certify_tree(oracle, [(leaf, np.zeros(oracle.rows.size)) for leaf in leaves])
     assert [leaf.bound is None for leaf in tree.leaves] == [False] * 3
-    assert kernel_bound(one, tree.to_dict()) == exactly(2)
+    assert kernel_bound(one, tree.to_dict()) == point(2)

@@ -12,9 +12,9 @@ import pytest
 
 import hindsched as hs
 from hindsched.kernel import astraea, batchsched, windows
-from hindsched.kernel.reading import Refused
+from hindsched.kernel.reading import RefusedFile
 from hindsched.kernel.verdict import Broken
-from tests.kernel.agreement import checked, exact, silent
+from tests.kernel.agreement import bound_of, checked, exact
 
 
 def job(**other):
@@ -78,7 +78,7 @@ def test_ring_allreduce_has_no_ps():
     instance = cluster(ring, kind="ring-allreduce")
     # (14): a mini-batch takes 1 + 1 (2 - 1) / 2 slots, two workers make 4 of them in 3
     assert checked(batchsched, instance, solution(given, completion=3)).objective.low == 3 * 4
-    with pytest.raises(Refused, match="keys of a row"):
+    with pytest.raises(RefusedFile, match="keys of a row"):
         checked(batchsched, instance, solution({**given, "ps": {"a": 1}}, completion=3))
 
 
@@ -98,14 +98,14 @@ def test_ring_allreduce_has_no_ps():
 )
 def test_instances_without_a_meaning_are_refused(says, instance):
     data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": []}}
-    with pytest.raises(Refused, match=says):
-        batchsched.bound(instance, data, silent)
+    with pytest.raises(RefusedFile, match=says):
+        bound_of(batchsched, instance, data)
 
 
 def priced(price, instance, resource="gpu", last=1):
     rows = [{"resource": resource, "from": 1, "to": last, "price": price}]
     data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": rows}}
-    return batchsched.bound(instance, data, silent).low
+    return bound_of(batchsched, instance, data).low
 
 
 def test_windows_after_the_last_priced_slot_are_free():
@@ -124,8 +124,8 @@ def test_a_host_pays_for_all_its_ps():
 def test_prices_far_out_are_beyond_the_limit():
     far = [{"resource": "gpu", "from": 10**7, "to": 10**7, "price": 1}]
     data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": far}}
-    with pytest.raises(Refused, match="cells"):
-        batchsched.bound(cluster(job()), data, silent)
+    with pytest.raises(RefusedFile, match="cells"):
+        bound_of(batchsched, cluster(job()), data)
 
 
 def test_a_bucket_prices_each_of_its_slots():
@@ -134,7 +134,7 @@ def test_a_bucket_prices_each_of_its_slots():
     slots = [{"resource": "gpu", "from": 1, "to": 4, "price": Fraction(1, 3)}]
     data = {"kind": "lagrangian", "sense": "min"}
     found = [
-        batchsched.bound(instance, data | {"prices": {"capacity": rows}}, silent)
+        bound_of(batchsched, instance, data | {"prices": {"capacity": rows}})
         for rows in (bucket, slots)
     ]
     # two workers for two slots: 3 (1 + 2) + 4/3, and 4 GPUs for 4 slots
@@ -154,7 +154,7 @@ def test_the_least_ps_of_any_host_count_in_the_merged_layout():
         server["capacity"]["mbps"] = 6
     modes = batchsched.Problem(many, "modes").cluster.modes(known)
     assert {n for *_, n, _ in modes} == {1, 2, 3, 4}
-    assert batchsched.bound(many, data, silent).low == 3 * (1 + 2)
+    assert bound_of(batchsched, many, data).low == 3 * (1 + 2)
 
 
 def test_an_astraea_job_earns_by_its_instances_origin():
@@ -169,7 +169,7 @@ def test_an_astraea_job_earns_by_its_instances_origin():
     assert jobs[0].name == name
     assert late[0].low <= late[1].low
     instance["tenants"][0]["worker_quota"] += 1
-    with pytest.raises(Refused, match="quotas"):
+    with pytest.raises(RefusedFile, match="quotas"):
         astraea.Problem(instance, "optional,modes")
 
 
@@ -180,7 +180,7 @@ def test_costs_below_every_tolerance():
     price = [{"resource": "gpu", "from": 1, "to": 1, "price": Fraction(8, 10**12)}]
     data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": price}}
     # slot 1 at its price, 2e-9 + 8e-12, less two GPUs' price; slot 2 costs 3e-9
-    assert batchsched.bound(instance, data, silent).low == Fraction(2 * 10**3 - 8, 10**12)
+    assert bound_of(batchsched, instance, data).low == Fraction(2 * 10**3 - 8, 10**12)
 
 
 def test_a_gpu_that_no_worker_can_use_is_not_paid_for():
@@ -191,7 +191,7 @@ def test_a_gpu_that_no_worker_can_use_is_not_paid_for():
     price = {"resource": "gpu", "from": 1, "to": 1, "price": Fraction(1, 2)}
     for rows in ([price], [{**price, "server": name} for name in "ab"]):
         data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": rows}}
-        assert batchsched.bound(instance, data, silent).low == 2 + 2 + 3
+        assert bound_of(batchsched, instance, data).low == 2 + 2 + 3
 
 
 def paying_run(seed):
@@ -245,7 +245,7 @@ def test_a_malformed_payment_is_refused(payment):
     instance, solution = paying_run(0)
     file = exact(solution.to_dict())
     next(job for job in file["jobs"] if job["assignments"])["assignments"][0]["payment"] = payment
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedFile):
         checked(astraea, exact(instance.to_dict()), file)
 
 
@@ -261,4 +261,4 @@ def test_worker_and_ps_types_of_one_name_are_apart():
     row = {"from": jobs[0].first, "to": jobs[0].first, "workers": {"s": 1}, "ps": {"s": 1}}
     job = replace(jobs[0], minibatches=1, time=lambda *_: 1)
     listed = [{"name": job.name, "completion": job.first, "assignments": [row]}]
-    assert windows.Problem(cluster, [job]).check({"jobs": listed}).feasible
+    assert windows.WindowProblem(cluster, [job]).check({"jobs": listed}).feasible

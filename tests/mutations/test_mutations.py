@@ -32,7 +32,7 @@ from hindsched.analysis.verify import verify
 from hindsched.errors import HindschedError, SolveFailed
 from hindsched.instances.base import canonical_json
 from hindsched.instances.io import parse_instance
-from hindsched.kernel.__main__ import main
+from hindsched.kernel.__main__ import check_command
 from hindsched.solvers.certificates.file import verify_certificate
 from tests.mutations import engine
 from tests.second_opinion import instances
@@ -170,7 +170,7 @@ def exact(paths: dict[str, Path]) -> tuple[str, list[str]]:
     """What the kernel says: a word and its lines."""
     said = io.StringIO()
     with redirect_stdout(said):
-        code = main([str(path) for path in paths.values()])
+        code = check_command([str(path) for path in paths.values()])
     lines = said.getvalue().splitlines()
     if code == 2:
         assert lines[-1].startswith("refused: "), lines

@@ -98,7 +98,9 @@ class Case:
         self.read_exactly = reading.load(str(self.path))[0]
         problems: dict[Any, list[str]] = {}
         for formulation in self.module.FORMULATIONS:
-            problems.setdefault(self.kernel.FORMULATIONS[formulation], []).append(formulation)
+            problems.setdefault(self.kernel.Problem.formulations[formulation], []).append(
+                formulation
+            )
         drawn = self.random.sample(list(problems.values()), min(PROBLEMS, len(problems)))
         for formulations in drawn:
             formulation = self.random.choice(formulations)  # ways to write down one problem
@@ -253,7 +255,7 @@ class Case:
         assert self.right_side(Fraction(bound), optimum), f"fast path: {bound!r}"
         exact, data = deepcopy(self.read_exactly), json.loads(self.latest, parse_float=Fraction)
         try:
-            proven = self.kernel.bound(exact, data, lambda *_: None)
+            proven = self.kernel.Problem(exact, data["formulation"]).bound(data)
         except reading.Refused as refused:
             if optimum.value is None and "schedule" in str(refused):
                 self.counts["no schedule"] += 1

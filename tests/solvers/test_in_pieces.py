@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.modes import in_pieces
-from hindsched.kernel.reading import Refused as RefusedByKernel
+from hindsched.kernel.reading import RefusedFile as RefusedByKernel
 from hindsched.models.base import subproblem
 from hindsched.online.baselines.ranked import Tiresias
 from hindsched.solvers.certificates.certificate import certify

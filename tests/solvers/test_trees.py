@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import hindsched as hs
 from hindsched.errors import InputError
-from hindsched.kernel.reading import Refused
+from hindsched.kernel.reading import RefusedFile
 from hindsched.online.simulator import simulate
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.result import Status, StoppedBy
@@ -24,7 +24,7 @@ from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree import method
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound
 from hindsched.solvers.tree.method import certify_optimum, node_program
-from tests.kernel.agreement import KERNELS, exact, silent
+from tests.kernel.agreement import KERNELS, bound_of, exact
 from tests.second_opinion.settle import optimum
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances as batchsched_instances
@@ -53,7 +53,7 @@ def grow(oracle, nodes=400, incumbent=None, prices=None):
 
 def proven(instance, data):
     """What the exact kernel proves of a file."""
-    return KERNELS[instance.family].bound(exact(instance.to_dict()), exact(data), silent)
+    return bound_of(KERNELS[instance.family], exact(instance.to_dict()), exact(data))
 
 
 def check_closed(tree, best):
@@ -242,7 +242,7 @@ def test_a_leaf_of_batchsched_is_rounded_up_to_a_multiple_of_the_weights():
     assert found.claimed == older["bound"] < certificate.bound == found.bound
     assert found.claims_less
     min(data["prices"], key=lambda leaf: leaf["bound"])["bound"] += 1e-6
-    with pytest.raises(Refused, match="more than what is proven"):
+    with pytest.raises(RefusedFile, match="more than what is proven"):
         proven(instance, data)
 
 
@@ -293,5 +293,5 @@ def test_tampered_trees_are_refused_by_both(open_tree, name):
     TAMPERINGS[name](changed)
     with pytest.raises(InputError):
         verify_certificate(instance, changed)
-    with pytest.raises((Refused, LookupError)):
+    with pytest.raises((RefusedFile, LookupError)):
         proven(instance, changed)

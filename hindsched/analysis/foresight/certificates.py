@@ -33,9 +33,9 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.kernel import nonanticipative
+from hindsched.kernel.problem import ScenarioProblem
 from hindsched.kernel.trees import NEVER
-from hindsched.kernel.windows import Cluster, Rows
-from hindsched.kernel.windows import Problem as WindowProblem
+from hindsched.kernel.windows import WindowCluster, WindowPricing, WindowProblem
 from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution
@@ -55,7 +55,8 @@ Decided = tuple[tuple[int, int, bool], ...]
 
 def can_certify(instance: Instance, formulation: str) -> bool:
     """Whether the kernel knows certificates of this problem."""
-    return formulation in getattr(instance.exact.family, "NONANTICIPATIVE", ())
+    family = instance.exact.family
+    return issubclass(family, ScenarioProblem) and formulation in family.nonanticipative
 
 
 def certify(
@@ -275,11 +276,11 @@ def _room(problem: Any) -> dict[Any, float]:
     """What the merged servers have, by row."""
     if not isinstance(problem, WindowProblem):
         return {("gpus",): float(problem.room * problem.seconds)}
-    sums = map(float, Rows(problem.cluster, [], "cluster").places[""])
+    sums = map(float, WindowPricing(problem.cluster, [], "cluster").places[""])
     return dict(zip(_labels(problem.cluster), sums, strict=True))
 
 
-def _labels(cluster: Cluster) -> list[Row]:
+def _labels(cluster: WindowCluster) -> list[Row]:
     return [(name, (axis, label)) for name, (axis, every) in cluster.rows.items()
             for label in every]  # fmt: skip
 

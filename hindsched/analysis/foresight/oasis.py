@@ -53,7 +53,7 @@ class _Columns:
 
 def block(problem: oasis.Problem, policies: str, weight: float) -> Block:
     """Jobs of oasis as its kernel has them online, on groups of servers, relaxed."""
-    rows, made, steps = oasis.Rows(problem.instance, False), _Columns(), 0
+    rows, made, steps = oasis.OasisPricing(problem.instance, False), _Columns(), 0
     for at, job in enumerate(rows.jobs.values()):
         _add_job(made, rows, at, job, policies == RUN, weight)
         steps += (rows.horizon + 1 - job.arrival) * job.work * job.most
@@ -68,7 +68,7 @@ def block(problem: oasis.Problem, policies: str, weight: float) -> Block:
 
 
 def _add_job(
-    made: _Columns, rows: oasis.Rows, at: int, job: Any, may_give_up: bool, weight: float
+    made: _Columns, rows: oasis.OasisPricing, at: int, job: Any, may_give_up: bool, weight: float
 ) -> None:
     """A job's completions, workers split over these, units by group."""
     alone, horizon = (at, NEVER, NEVER), rows.horizon
@@ -116,7 +116,7 @@ def _add_job(
             made.row("inner", (at, "ps", t, slope), 0.0, parts)
 
 
-def _add_patterns(made: _Columns, rows: oasis.Rows) -> None:
+def _add_patterns(made: _Columns, rows: oasis.OasisPricing) -> None:
     """Units of jobs within the integer packings of servers, where these are few."""
     resources = rows.instance["resources"]
     groups = [(side, *item) for side in oasis.SIDES for item in rows.groups[side].items()]

@@ -111,11 +111,11 @@ def judged(place: Path, instance: Instance) -> Row:
         require(certificate["instance_sha256"] == sha256, "is of another instance")
         given = certificate["formulation"]
         require(given == rules, f"is judged by the formulation {given}, not by its own")
-        reader = kernel.Instance(data)
+        reader = kernel.ExactInstance(data)
         proven = kernel.bound(reader, certificate, PROOF)
-    except (kernel.Refused, LookupError) as error:
+    except (kernel.RefusedFile, LookupError) as error:
         raise InputError(str(place), str(error), "must hold an instance and its proof") from None
-    sense, worth, wrong = reader.family.SENSE, dict[str, kernel.Interval](), dict[str, str]()
+    sense, worth, wrong = reader.family.sense, dict[str, kernel.Interval](), dict[str, str]()
     scores = dict.fromkeys(paths, 0.0)
     for name, path in paths.items():
         try:
@@ -125,7 +125,7 @@ def judged(place: Path, instance: Instance) -> Row:
             require(schedule["formulation"] == rules, "has other rules")
             verdict = kernel.check(reader, schedule, SCHEDULE)
             require(verdict.feasible, "; ".join(map(str, verdict.violations[:1])))
-        except (kernel.Refused, LookupError) as error:
+        except (kernel.RefusedFile, LookupError) as error:
             wrong[name] = str(error) or "is no schedule"
             continue
         value = worth[name] = verdict.value

@@ -7,30 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 from hindsched.kernel import reading, trees
-from hindsched.kernel.exact import Data, Interval, exactly
-from hindsched.kernel.reading import Progress, require, silent, whole
+from hindsched.kernel.exact import Data, Interval, point
+from hindsched.kernel.problem import FamilyProblem
+from hindsched.kernel.reading import Progress, integer, require, silent
 from hindsched.kernel.verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
-SENSE = "max"
-FORMULATIONS = {"standard": "standard"}
 ROW_KEYS = {"from", "to", "workers"}
 
 
-class Problem:
+class Problem(FamilyProblem):
     """(1) and (2) of an instance."""
 
+    sense = "max"
+    formulations: ClassVar = {"standard": "standard"}
+
     def __init__(self, instance: Data, formulation: str) -> None:
-        self.horizon = whole(instance["horizon"], 1, "horizon")
-        self.booths = whole(instance["booths"], 1, "booths")
+        self.horizon = integer(instance["horizon"], 1, "horizon")
+        self.booths = integer(instance["booths"], 1, "booths")
         names = reading.names(instance["jobs"], "jobs")
         self.cars = dict(zip(names, map(_car, instance["jobs"]), strict=True))
 
     def worth(self, ends: Mapping[str, int | None]) -> Interval:
         """Tolls of the cars that have passed."""
-        return exactly(sum(self.cars[name][2] for name, end in ends.items() if end is not None))
+        return point(sum(self.cars[name][2] for name, end in ends.items() if end is not None))
 
     def check(self, solution: Data) -> Verdict:
         """Check (1) and (2), and the objective."""
@@ -50,36 +52,36 @@ class Problem:
             broken.completion(given, ends[name])
         return broken.verdict(self.worth(ends))
 
+    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+        """Booths x sum of the prices + the sum of every car's best toll less the prices it pays."""
+        cars, horizon = list(self.cars.values()), self.horizon
+        trees.layout(certificate, ("servers",))
 
-def bound(instance: Data, certificate: Data, progress: Progress = silent) -> Interval:
-    """Booths x sum of the prices + the sum of every car's best toll less the prices it pays."""
-    problem = Problem(instance, certificate["formulation"])
-    cars, horizon = list(problem.cars.values()), problem.horizon
-    trees.layout(certificate, ("servers",))
+        def price(prices: Any) -> tuple[Interval, Any]:
+            rows = reading.price_rows(prices, {"booths": [("server", ("booth",))]}, horizon)
+            paid = [*accumulate(rows["booths"].get(("booth",), [0] * (horizon + 1)))]
 
-    def price(prices: Any) -> tuple[Interval, Any]:
-        rows = reading.price_rows(prices, {"booths": [("server", ("booth",))]}, horizon)
-        paid = [*accumulate(rows["booths"].get(("booth",), [0] * (horizon + 1)))]
+            def respond(position: int, limits: trees.Limits) -> Interval | None:
+                arrival, length, toll = cars[position]
+                least, most = limits.get(("completion",), trees.ALL)
+                ends = range(max(least, arrival + length - 1), min(most, horizon) + 1)
+                reading.spend(10 * len(ends))
+                found = [toll - (paid[end] - paid[end - length]) for end in ends]
+                found += [0] if trees.keeps_outside(limits) else []
+                return point(max(found)) if found else None
 
-        def respond(position: int, limits: trees.Limits) -> Interval | None:
-            arrival, length, toll = cars[position]
-            least, most = limits.get(("completion",), trees.ALL)
-            ends = range(max(least, arrival + length - 1), min(most, horizon) + 1)
-            reading.spend(10 * len(ends))
-            found = [toll - (paid[end] - paid[end - length]) for end in ends]
-            found += [0] if trees.keeps_outside(limits) else []
-            return exactly(max(found)) if found else None
+            return point(self.booths * paid[-1]), respond
 
-        return exactly(problem.booths * paid[-1]), respond
-
-    return trees.prove(certificate, price, {"completion": ()}, list(problem.cars), progress)
+        return trees.certificate_bound(
+            certificate, price, {"completion": ()}, list(self.cars), progress
+        )
 
 
 def _car(job: Data) -> tuple[int, int, Any]:
     """Arrival, length and toll."""
     here = f"job {job['name']}"
     return (
-        whole(job["arrival"], 1, here),
-        whole(job["length"], 1, here),
+        integer(job["arrival"], 1, here),
+        integer(job["length"], 1, here),
         reading.number(job["toll"], here),
     )

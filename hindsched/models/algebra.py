@@ -29,10 +29,10 @@ Value = TypeVar("Value")
 
 def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     """Values by key, both in order; none where a key is missing."""
-    found: dict[Key, list[Value]] = defaultdict(list)
+    groups: dict[Key, list[Value]] = defaultdict(list)
     for key, value in pairs:
-        found[key].append(value)
-    return found
+        groups[key].append(value)
+    return groups
 
 
 RowKey: TypeAlias = tuple[int, int, int]  # server, resource, slot

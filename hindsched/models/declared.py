@@ -9,7 +9,7 @@ numbers count.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,16 +43,9 @@ class Symbol(NamedTuple):
     unit: str = ""  # what its value, or for a constraint its dual, counts in
 
 
-def symbols(indices: str, units: str) -> dict[str, Symbol]:
-    """Symbols from two tables: ``job, slot: x y; slot: z`` are the indices of x, y and z."""
-    unit = {name: unit for unit, name in _entries(units)}
-    return {name: Symbol(index, unit.get(name, "")) for index, name in _entries(indices)}
-
-
-def _entries(table: str) -> Iterator[tuple[str, str]]:
-    for entry in table.split(";"):
-        what, _, names = entry.partition(":")
-        yield from ((" ".join(what.split()), name) for name in names.split())
+def symbols(table: Mapping[tuple[str, str], str]) -> dict[str, Symbol]:
+    """Symbols by component: a table of the components of each indices and unit."""
+    return {name: Symbol(*key) for key, names in table.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -104,8 +97,10 @@ class DeclarativeProgram(ABC):
 
     def unit(self, name: str, kind: str) -> str:
         """Unit of a component's numbers; a row without one of its own is worth the objective's."""
-        own = self.symbol(name).unit
-        return own or (self.OBJECTIVE_UNIT if kind == "constraint" and name in self.SYMBOLS else "")
+        unit = self.symbol(name).unit
+        return unit or (
+            self.OBJECTIVE_UNIT if kind == "constraint" and name in self.SYMBOLS else ""
+        )
 
     def _labelled(
         self, name: str, unit: str, indices: tuple[str, ...],
@@ -115,7 +110,7 @@ class DeclarativeProgram(ABC):
         import pandas as pd
 
         keys = [
-            tuple(self.label(index, one) for index, one in zip(indices, key, strict=True))
+            tuple(self.label(index, value) for index, value in zip(indices, key, strict=True))
             for key in numbers
         ]
         index = pd.MultiIndex.from_tuples(keys, names=indices) if indices else None
@@ -186,7 +181,7 @@ class PyomoProgram(DeclarativeProgram):
 
     def components(self, *kinds: str) -> list[Component]:
         """The components by name, over all blocks: objectives, constraints, variables."""
-        found: list[Component] = []
+        listed: list[Component] = []
         for kind in kinds or _KINDS:
             for name, components in _by_name(self.model, kind).items():
                 first, is_variable = max(components, key=len), kind == "variable"
@@ -196,20 +191,20 @@ class PyomoProgram(DeclarativeProgram):
                     whole = sum(not item.is_continuous() for item in active if is_variable)
                     indices, unit = self.indices(first), self.unit(name, kind)
                     doc = (first.doc or "").partition("$")[0].strip()
-                    found.append(Component(name, kind, doc, indices, unit, len(active), whole))
-        return found
+                    listed.append(Component(name, kind, doc, indices, unit, len(active), whole))
+        return listed
 
     def indices(self, component: ModelComponent) -> tuple[str, ...]:
         """Names of a component's indices, the block's first."""
-        depth, own = len(block_index(component)), 0
+        depth, width = len(block_index(component)), 0
         for key in component if component.is_indexed() else ():
-            own = len(key) if isinstance(key, tuple) else 1
+            width = len(key) if isinstance(key, tuple) else 1
             break
         listed = self.symbol(component.local_name).indices.split("|")
         written = [tuple(n.strip() for n in each.split(",") if n.strip()) for each in listed]
-        fitting = [names for names in written if len(names) == own]
+        fitting = [names for names in written if len(names) == width]
         if not fitting:
-            return tuple(f"index_{position}" for position in range(depth + own))
+            return tuple(f"index_{position}" for position in range(depth + width))
         # outside the jobs' blocks a row of a job says so, inside one it does not
         blocks = self.BLOCKS[:depth]
         names = min(fitting, key=lambda names: ("job" in names) == ("job" in blocks))
@@ -249,11 +244,11 @@ class PyomoProgram(DeclarativeProgram):
         if ending not in FORMATS:
             raise InputError("output", str(path), f"must end in {' or '.join(FORMATS)}")
         with TemporaryDirectory() as folder:  # what is there stays until the new file is whole
-            made = Path(folder) / f"model{ending}"
+            written = Path(folder) / f"model{ending}"
             self.model.write(
-                str(made), format=FORMATS[ending], io_options={"symbolic_solver_labels": True}
+                str(written), format=FORMATS[ending], io_options={"symbolic_solver_labels": True}
             )
-            write_bytes(made.read_bytes(), path)
+            write_bytes(written.read_bytes(), path)
 
 
 _KINDS = {"objective": pyo.Objective, "constraint": pyo.Constraint, "variable": pyo.Var}
@@ -261,11 +256,11 @@ _KINDS = {"objective": pyo.Objective, "constraint": pyo.Constraint, "variable": 
 
 def _by_name(model: pyo.ConcreteModel, kind: str) -> dict[str, list[ModelComponent]]:
     """Active components of a kind by their name without the block, blocks in order."""
-    found: dict[str, list[ModelComponent]] = {}
+    by_name: dict[str, list[ModelComponent]] = {}
     active = None if kind == "variable" else True
     for component in model.component_objects(_KINDS[kind], active=active):
-        found.setdefault(component.local_name, []).append(component)
-    return found
+        by_name.setdefault(component.local_name, []).append(component)
+    return by_name
 
 
 def block_index(component: ModelComponent) -> tuple[IndexValue, ...]:
@@ -273,7 +268,7 @@ def block_index(component: ModelComponent) -> tuple[IndexValue, ...]:
     index: tuple[IndexValue, ...] = ()
     block = component.parent_block()
     while block.parent_block() is not None:
-        own = block.index()
-        index = (*(own if isinstance(own, tuple) else (own,)), *index)
+        outer = block.index()
+        index = (*(outer if isinstance(outer, tuple) else (outer,)), *index)
         block = block.parent_block()
     return index

@@ -70,18 +70,18 @@ class Futures:
         """Check scenarios and merge equal ones; equally likely if nothing is said."""
         if not instances:
             raise InputError("instances", "[]", "must be one scenario at least")
-        given = [1 / len(instances)] * len(instances) if probabilities is None else probabilities
-        if len(given) != len(instances):
-            raise InputError("probabilities", len(given), f"must be {len(instances)} numbers")
-        for at, share in enumerate(given):
+        shares = [1 / len(instances)] * len(instances) if probabilities is None else probabilities
+        if len(shares) != len(instances):
+            raise InputError("probabilities", len(shares), f"must be {len(instances)} numbers")
+        for at, share in enumerate(shares):
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
                 raise InputError(f"probabilities[{at}]", share, "must be above 0, at most 1")
-        if abs(fsum(given) - 1) > 1e-9:
-            raise InputError("probabilities", fsum(given), "must have the sum 1")
-        first, found, notes = instances[0], dict[str, tuple[Instance, float]](), list[str]()
+        if abs(fsum(shares) - 1) > 1e-9:
+            raise InputError("probabilities", fsum(shares), "must have the sum 1")
+        first, merged, notes = instances[0], dict[str, tuple[Instance, float]](), list[str]()
         data = [instance.to_dict() for instance in instances]
-        jobs = [canonical_json(own.pop("jobs")) for own in data]
-        for at, (instance, share) in enumerate(zip(instances, given, strict=True)):
+        jobs = [canonical_json(record.pop("jobs")) for record in data]
+        for at, (instance, share) in enumerate(zip(instances, shares, strict=True)):
             here = f"instances[{at}]"
             for name in ("family", "horizon"):
                 if getattr(instance, name) != getattr(first, name):
@@ -92,12 +92,12 @@ class Futures:
                 raise InputError(here, instance.name, "must have the cluster of the first scenario")
             if not instance.jobs:
                 raise InputError(f"{here}.jobs", "[]", "must be one job at least")
-            same, before = found.get(jobs[at], (instance, 0.0))
+            same, before = merged.get(jobs[at], (instance, 0.0))
             if before:
                 notes.append(f"{instance.name} is {same.name} again: merged")
-            found[jobs[at]] = same, before + share
-        kept = tuple(zip(*found.values(), strict=True))
-        return cls(kept[0], kept[1], tuple(notes))
+            merged[jobs[at]] = same, before + share
+        scenarios = tuple(zip(*merged.values(), strict=True))
+        return cls(scenarios[0], scenarios[1], tuple(notes))
 
     def __len__(self) -> int:
         return len(self.instances)
@@ -133,13 +133,13 @@ class Futures:
     @cached_property
     def _groups(self) -> dict[int, list[tuple[int, ...]]]:
         """Scenarios that cannot be told apart, by the slots in which anything is told."""
-        found = {}
+        groups = {}
         for t in sorted({slot for jobs in self._histories for slot, _ in jobs} | {1}):
             same: dict[tuple[str, ...], list[int]] = {}
             for s, jobs in enumerate(self._histories):
                 same.setdefault(tuple(job for slot, job in jobs if slot <= t), []).append(s)
-            found[t] = sorted(map(tuple, same.values()))
-        return found
+            groups[t] = sorted(map(tuple, same.values()))
+        return groups
 
     def members(self, s: int, slot: int) -> tuple[int, ...]:
         """The scenarios that cannot be told from `s` in a slot, `s` among them."""
@@ -148,11 +148,11 @@ class Futures:
 
     def classes(self) -> dict[int, list[tuple[int, ...]]]:
         """Classes of indistinguishable scenarios, by the slots in which they change."""
-        found: dict[int, list[tuple[int, ...]]] = {}
+        classes: dict[int, list[tuple[int, ...]]] = {}
         for t, groups in self._groups.items():
-            if not found or groups != found[max(found)]:
-                found[t] = groups
-        return found
+            if not classes or groups != classes[max(classes)]:
+                classes[t] = groups
+        return classes
 
 
 def extensive_form(
@@ -196,12 +196,12 @@ def extensive_form(
     m, values = pyo.ConcreteModel(), list[Expr]()
     m.scenario = pyo.Block(range(len(models)))
     senses = set()
-    for s, own in enumerate(models):
-        objective = next(own.component_data_objects(pyo.Objective, active=True))
+    for s, model in enumerate(models):
+        objective = next(model.component_data_objects(pyo.Objective, active=True))
         objective.deactivate()
         senses.add(objective.sense)
         values.append(objective.expr)
-        m.scenario[s].transfer_attributes_from(own)
+        m.scenario[s].transfer_attributes_from(model)
     if len(senses) != 1:
         raise InputError("models", len(models), "must all minimise or all maximise")
     rows: list[tuple[Any, Any]] = []
@@ -265,19 +265,19 @@ class ExtensiveProgram(OfflineProgram[Any]):
 
     def schedules(self) -> list[Solution]:
         """The scenarios' schedules at the variables' values, checked by their definition."""
-        found = []
+        schedules = []
         for program in self.programs:
             solution = program.extract()
             broken = "no place" if solution is None else next(iter(solution.violations()), None)
             if solution is None or broken:
                 raise InputError("policy", program.title, f"must be feasible: {broken}")
-            found.append(solution)
-        return found
+            schedules.append(solution)
+        return schedules
 
     def load(self, solution: Any) -> None:
         """Set the variables from one schedule a scenario."""
-        for program, own in zip(self.programs, solution, strict=True):
-            program.load(own)
+        for program, schedule in zip(self.programs, solution, strict=True):
+            program.load(schedule)
 
     def capacity_prices(self, duals: Duals) -> Any:
         """Each scenario has its own: ask its program."""
@@ -289,10 +289,12 @@ def build_extensive(
 ) -> ExtensiveProgram:
     """The extensive form; arguments as of `scenario_programs`."""
     programs, decisions = scenario_programs(futures, policies, formulation, **build)
-    m, values = extensive_form([own.model for own in programs], decisions, futures.probabilities)
+    m, values = extensive_form(
+        [program.model for program in programs], decisions, futures.probabilities
+    )
     first = programs[0]
-    for s, own in enumerate(programs):
-        own.model = m.scenario[s]
+    for s, program in enumerate(programs):
+        program.model = m.scenario[s]
     return ExtensiveProgram(
         instance=first.instance, formulation=first.formulation, form=first.form,
         relaxed=first.relaxed, model=m, settings=build, futures=futures, policies=policies,
@@ -318,12 +320,12 @@ def scenario_programs(
     for s, instance in enumerate(futures.instances):
         worst_cost = None if worst is None else worst[s]
         build["policy"] = ScenarioPolicy(policies, futures.last_arrival, worst_cost)
-        own = models.build_offline(instance, formulation, **build)
-        if (columns := own.model.nvariables() * len(futures)) > MOST_COLUMNS:
+        program = models.build_offline(instance, formulation, **build)
+        if (columns := program.model.nvariables() * len(futures)) > MOST_COLUMNS:
             rule = f"would have {columns} columns, at most {MOST_COLUMNS}: fewer or smaller futures"
             raise InputError("instances", f"{len(futures)} scenarios", rule)
-        programs.append(own)
-        decisions.append(_decisions(futures, policies, s, own.model, slots[build["form"]]))
+        programs.append(program)
+        decisions.append(_decisions(futures, policies, s, program.model, slots[build["form"]]))
     return programs, decisions
 
 
@@ -335,7 +337,7 @@ def _decisions(
     An index of a variable outside a job's block begins with the job. Who commits has decided all
     that a job's block says.
     """
-    found: dict[Label, Expr] = {}
+    decisions: dict[Label, Expr] = {}
     for component in model.component_objects(pyo.Var):
         inside = bool(block_index(component))
         if component.local_name not in slots and not (inside and policies == COMMIT):
@@ -348,5 +350,5 @@ def _decisions(
             if policies == RUN and place is not None:
                 slot = max(slot, index[place])
             what = component.local_name, futures.record(s, job), index if inside else index[1:]
-            found[futures.members(s, slot), what] = variable
-    return found
+            decisions[futures.members(s, slot), what] = variable
+    return decisions

@@ -54,7 +54,7 @@ def _mathematics(row: Any, dots: Any) -> str:
         names[dots] = r"\cdots"
     text = latex_printer(relation, latex_component_map=names)
     text = re.sub(r"\\begin\{equation\*?\}|\\end\{equation\*?\}", "", text)
-    text = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
+    text = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
     text = re.sub(r"(\d)e([-+]?)0*(\d+)", r"\1 \\cdot 10^{\2\3}", text)
     sense = ""
     if row.ctype is pyo.Objective:
@@ -89,14 +89,14 @@ def _name(item: Any) -> str:
     """A variable as its letter, or its word, with its indices below."""
     component = item.parent_component()
     keys = [key for key in (component.parent_block().index(), item.index()) if key is not None]
-    flat = [str(one) for key in keys for one in (key if isinstance(key, tuple) else (key,))]
+    flat = [str(part) for key in keys for part in (key if isinstance(key, tuple) else (key,))]
     word = component.local_name
     if word in GREEK:
         word = f"\\{word}"
     elif len(word) > 1:
         word = rf"\mathit{{{_escaped(word)}}}"
     below = ",".join(
-        one if one.lstrip("-").isdigit() else rf"\text{{{_escaped(one)}}}" for one in flat
+        part if part.lstrip("-").isdigit() else rf"\text{{{_escaped(part)}}}" for part in flat
     )
     return f"{word}_{{{below}}}" if flat else word
 

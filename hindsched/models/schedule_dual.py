@@ -55,16 +55,18 @@ class ScheduleDual(DualProgram):
 
     def payoffs(self) -> Floats:
         """Payoffs at the variables' values."""
-        return np.array([max(0.0, one.value or 0.0) for one in self.payoff.values()], dtype=float)
+        return np.array(
+            [max(0.0, variable.value or 0.0) for variable in self.payoff.values()], dtype=float
+        )
 
     def prices(self) -> dict[str, Floats]:
         """By row set, (servers, kinds, slots), per unit of the file."""
-        found = dict[str, Floats]()
+        prices = dict[str, Floats]()
         for name, (letter, _, capacity, unit) in self.priced.items():
-            found[name] = np.zeros((*capacity.shape, self.slots))
-            for (server, k, t), price in self.model.component(letter).items():
-                found[name][server, k, t - 1] = max(0.0, price.value or 0.0) / unit[server, k]
-        return found
+            prices[name] = np.zeros((*capacity.shape, self.slots))
+            for (server, k, t), variable in self.model.component(letter).items():
+                prices[name][server, k, t - 1] = max(0.0, variable.value or 0.0) / unit[server, k]
+        return prices
 
     def violations(self, best: Sequence[float | None] | None = None) -> list[BrokenRow]:
         """Rows of all schedules that the present point breaks, and signs."""

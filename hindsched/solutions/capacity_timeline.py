@@ -32,8 +32,8 @@ class CapacityTimeline(Generic[Array]):
     def least(self, first: int, last: int) -> Array:
         """The least that is free in slots `first` .. `last`, of each capacity by itself."""
         begin, end = bisect_right(self._cuts, first) - 1, bisect_right(self._cuts, last)
-        found: Any = np.min(self._free[begin:end], axis=0)
-        return found  # type: ignore[no-any-return]
+        least: Any = np.min(self._free[begin:end], axis=0)
+        return least  # type: ignore[no-any-return]
 
     def book(self, first: int, last: int, used: Any) -> None:
         """Take what is used, the same in every slot, in slots `first` .. `last`."""

@@ -24,10 +24,10 @@ def read_rows(
 ) -> dict[str, Sequence[Row]]:
     """Read every job's rows by the family's `read_row`; `InputError` for an unknown job."""
     rows: dict[str, Sequence[Row]] = {}
-    for name, found in assignments.items():
+    for name, job_rows in assignments.items():
         instance.job_index(name)  # refuses unknown ones
         where = f"{name}.assignments"
-        rows[name] = [read_row(instance, f"{where}[{k}]", row) for k, row in enumerate(found)]
+        rows[name] = [read_row(instance, f"{where}[{k}]", row) for k, row in enumerate(job_rows)]
     return rows
 
 
@@ -69,15 +69,15 @@ def read_counts(where: str, counts: object, names: Sequence[str]) -> Ints:
     if not isinstance(counts, dict):
         raise InputError(where, counts, "must be an object: server name -> count")
     positions = _name_positions(tuple(names))
-    found = np.zeros(len(positions), dtype=np.int64)
+    array = np.zeros(len(positions), dtype=np.int64)
     for name, count in counts.items():
         if name not in positions:
             raise InputError(where, name, "must name a server of the instance")
         if type(count) is not int or not 0 <= count <= MOST_COUNT:
             rule = f"must be an integer in 0..{MOST_COUNT}"
             raise InputError(f"{where}.{name}", count, rule)
-        found[positions[name]] = count
-    return found
+        array[positions[name]] = count
+    return array
 
 
 @lru_cache(maxsize=64)

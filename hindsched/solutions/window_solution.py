@@ -98,16 +98,18 @@ class WindowSolution(Solution):
     ) -> None:
         self.instance: Any = instance  # a `WindowInstance`
         self.formulation = instance.check_formulation(formulation)
-        self.rows = {name: merge_rows(found) for name, found in rows.items() if found}
+        self.rows = {name: merge_rows(job_rows) for name, job_rows in rows.items() if job_rows}
 
     @classmethod
     def _types(cls, instance: Any) -> list[tuple[str, str, list[str]]]:
         """Roles with the key of their types and those; PSs only where the family has them."""
-        given = (
+        roles = (
             ("workers", "worker_type", instance.worker_types),
             ("ps", "ps_type", instance.ps_types),
         )
-        return [(r, key, [getattr(t, "name", t) for t in own]) for r, key, own in given if own]
+        return [
+            (r, key, [getattr(t, "name", t) for t in names]) for r, key, names in roles if names
+        ]
 
     @classmethod
     def read_row(cls, instance: Any, where: str, row: Assignment) -> WindowRow:
@@ -115,12 +117,12 @@ class WindowSolution(Solution):
         types = cls._types(instance)
         servers = [server.name for server in instance.servers]
         needed = {"from", "to", *(role for role, _, _ in types)}
-        needed |= {key for _, key, own in types if cls.always_typed or len(own) > 1}
+        needed |= {key for _, key, names in types if cls.always_typed or len(names) > 1}
         allowed = needed | {key for _, key, _ in types} | ({"payment"} if cls.may_pay else set())
         file_rows.check_row_keys(where, row, needed, allowed)
         span, columns = file_rows.read_span(where, row), []
-        for role, key, own in types:
-            kind = file_rows.read_type(f"{where}.{key}", row.get(key, own[0]), own)
+        for role, key, names in types:
+            kind = file_rows.read_type(f"{where}.{key}", row.get(key, names[0]), names)
             columns.append((kind, file_rows.read_counts(f"{where}.{role}", row[role], servers)))
         (worker_type, workers), *ps = columns
         ps_type, held = ps[0] if ps else (-1, np.zeros_like(workers))
@@ -132,9 +134,9 @@ class WindowSolution(Solution):
         """Write a row in the file's form."""
         servers = [server.name for server in instance.servers]
         written: Assignment = {"from": row.first, "to": row.last}
-        for role, key, own in cls._types(instance):
-            if cls.always_typed or len(own) > 1:
-                written[key] = own[getattr(row, key)]
+        for role, key, names in cls._types(instance):
+            if cls.always_typed or len(names) > 1:
+                written[key] = names[getattr(row, key)]
             written[role] = file_rows.write_counts(getattr(row, role), servers)
         if row.payment is not None:
             written["payment"] = {"workers": row.payment[0], "ps": row.payment[1]}

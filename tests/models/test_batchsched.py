@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.io import read
 from hindsched.models.base import dual_program, offline_program
-from hindsched.models.batchsched.offline import build_max_weight
 from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -89,12 +88,7 @@ def test_b1_and_b2(architecture, formulation):
 
 
 @given(tiny_instances())
-def test_max_weight_equals_the_brute_force(instance):
+def test_the_dual_of_a_round_bounds_the_best_subset(instance):
     for last in (1, 3):
-        best = brute_force.best_subset(instance, last)
-        result = solve_program(build_max_weight(instance, last).pyomo)
-        assert result.objective == pytest.approx(best, abs=1e-6)
         bound = solve_program(dual_program(instance, last=last).pyomo)
-        assert bound.objective >= best - 1e-6  # weak duality
-        relaxed = solve_program(build_max_weight(instance, last, relax=True).pyomo)
-        assert bound.objective <= relaxed.objective + 1e-6  # (8) is the tighter relaxation
+        assert bound.objective >= brute_force.best_subset(instance, last) - 1e-6

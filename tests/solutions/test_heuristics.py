@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.decimals import loosened
-from hindsched.models.batchsched.offline import place_mode, plan_rest
+from hindsched.models.batchsched.list_schedule import place_mode, wspt_schedule
 from hindsched.models.windows.sets import Mode
 from hindsched.solutions.base import Commitments
 from hindsched.solutions.edgecloud.list_schedule import list_schedule, read_past
@@ -86,7 +86,7 @@ def test_parameter_servers_are_found_wherever_there_are_enough(data):
 
 @given(tiny_batchsched())
 def test_a_plan_is_feasible(tiny):
-    assert plan_rest(tiny, Commitments()).violations() == []
+    assert wspt_schedule(tiny, Commitments()).violations() == []
 
 
 @pytest.mark.parametrize("architecture", [PARAMETER_SERVER, RING_ALLREDUCE])

@@ -35,7 +35,7 @@ from hindsched.models.astraea.printed import AstraeaPrinted
 from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
-from hindsched.models.windows.block import CapacityRows, Family, JobBlock, Paper, equation
+from hindsched.models.windows.block import CapacityRows, Family, JobBlock, equation
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
@@ -49,27 +49,41 @@ FORMS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
 SYMBOLS = symbols(
-    """
-    : eq_work zeta o eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n;
-    job | : eq_4a; slot: e eq_slot eq_end begin end run eq_3e eq_3g eq_3m_run;
-    server: on hosts eq_3j_on; worker type, slot: eq_3a eq_3k_y eq_3k_all;
-    PS type, slot: eq_3b eq_3k_z; server, worker type, slot: eq_3c eq_3j_y eq_3l_y;
-    server, PS type, slot: eq_3d z eq_3i_z eq_3j_z eq_3l_z;
-    server, worker type, slot, side: eq_3f; server, PS type, slot, side: eq_3h;
-    worker type, PS type, one server, workers: pace; mode, slot, host, on host: u;
-    worker type, duration, slot | server, slot: eq_3i;
-    worker type, duration, slot, server | slot: eq_3l;
-    worker type, duration, slot, server | server, worker type, slot: y
-    """,
-    """
-    jobs: zeta pace o begin end run u e; workers: y; PSs: z; servers: on hosts;
-    revenue a worker: eq_3a eq_3c eq_3e eq_3f eq_3i eq_3l;
-    revenue a PS: eq_3b eq_3d eq_3g eq_3h eq_3i_z; revenue: eq_work eq_slot eq_end eq_4a
-    """,
+    {
+        ("", "revenue"): "eq_work",
+        ("", "jobs"): "zeta o",
+        ("", ""): "eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n",
+        ("job |", "revenue"): "eq_4a",
+        ("slot", "jobs"): "e begin end run",
+        ("slot", "revenue"): "eq_slot eq_end",
+        ("slot", "revenue a worker"): "eq_3e",
+        ("slot", "revenue a PS"): "eq_3g",
+        ("slot", ""): "eq_3m_run",
+        ("server", "servers"): "on hosts",
+        ("server", ""): "eq_3j_on",
+        ("worker type, slot", "revenue a worker"): "eq_3a",
+        ("worker type, slot", ""): "eq_3k_y eq_3k_all",
+        ("PS type, slot", "revenue a PS"): "eq_3b",
+        ("PS type, slot", ""): "eq_3k_z",
+        ("server, worker type, slot", "revenue a worker"): "eq_3c",
+        ("server, worker type, slot", ""): "eq_3j_y eq_3l_y",
+        ("server, PS type, slot", "revenue a PS"): "eq_3d eq_3i_z",
+        ("server, PS type, slot", "PSs"): "z",
+        ("server, PS type, slot", ""): "eq_3j_z eq_3l_z",
+        ("server, worker type, slot, side", "revenue a worker"): "eq_3f",
+        ("server, PS type, slot, side", "revenue a PS"): "eq_3h",
+        ("worker type, PS type, one server, workers", "jobs"): "pace",
+        ("mode, slot, host, on host", "jobs"): "u",
+        ("worker type, duration, slot | server, slot", "revenue a worker"): "eq_3i",
+        ("worker type, duration, slot, server | slot", "revenue a worker"): "eq_3l",
+        ("worker type, duration, slot, server | server, worker type, slot", "workers"): "y",
+    }
 )
 WITH_QUOTA = SYMBOLS | symbols(
-    "worker or PS type, slot: eq_3a; server, worker or PS type, slot: eq_9a",
-    "revenue a worker or PS: eq_3a eq_9a",
+    {
+        ("worker or PS type, slot", "revenue a worker or PS"): "eq_3a",
+        ("server, worker or PS type, slot", "revenue a worker or PS"): "eq_9a",
+    }
 )
 SLOTS_AT_ONCE = 4096  # of a search from the horizon back
 BYTES_A_COLUMN, BYTES_A_ROW = 1_000, 40
@@ -82,7 +96,6 @@ def astraea_rules(instance: AstraeaInstance) -> Family:
     split = len(workers)
     return Family(
         instance,
-        Paper("z", "zeta", "3", "3i", "3j", "3k", "3l", "3i"),
         (
             CapacityRows("worker_capacity", "3c", "workers of a server", range(split)),
             CapacityRows("ps_capacity", "3d", "PSs of a server", range(split, split + len(ps))),
@@ -94,7 +107,8 @@ def astraea_rules(instance: AstraeaInstance) -> Family:
             "worker or PS type": [*workers, *ps],
         },
         AstraeaSolution,
-    )
+        within="3l", split="3i",
+    )  # fmt: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -134,12 +148,12 @@ def spans(
     instance: AstraeaInstance, jobs: Iterable[int], *, must: bool, now: int = 1
 ) -> dict[int, tuple[int, int]]:
     """First and last slot of the jobs: an optional one has no columns that earn nothing."""
-    found = {}
+    by_job = {}
     for j in jobs:
         job = instance.jobs[j]
         last = instance.horizon if must else last_worthwhile_slot(instance, job)
-        found[j] = max(job.arrival + 1, now), last
-    return found
+        by_job[j] = max(job.arrival + 1, now), last
+    return by_job
 
 
 def last_worthwhile_slot(instance: AstraeaInstance, job: AstraeaJob) -> int:
@@ -209,7 +223,7 @@ def build_offline(
 
 def on_all_servers(used: Mapping[RowKey, list[Expr]]) -> dict[tuple[int, int], list[Expr]]:
     """What is used in all, by resource and slot."""
-    in_all = grouped(((r, t), one) for (_, r, t), taken in used.items() for one in taken)
+    in_all = grouped(((r, t), term) for (_, r, t), taken in used.items() for term in taken)
     return dict(sorted(in_all.items()))
 
 
@@ -269,10 +283,12 @@ class AstraeaDual(program.WindowDual):
 
     LETTERS = "worker_price", "ps_price"
     SYMBOLS = symbols(
-        """job: payoff; server, worker type, slot: worker_price; server, PS type, slot: ps_price;
-        job, schedule: eq_6a""",
-        """revenue: payoff; revenue a worker: worker_price; revenue a PS: ps_price;
-        share of the schedule: eq_6a""",
+        {
+            ("job", "revenue"): "payoff",
+            ("server, worker type, slot", "revenue a worker"): "worker_price",
+            ("server, PS type, slot", "revenue a PS"): "ps_price",
+            ("job, schedule", "share of the schedule"): "eq_6a",
+        }
     )
     OBJECTIVE_UNIT = "revenue"
 
@@ -280,12 +296,12 @@ class AstraeaDual(program.WindowDual):
 def build_dual(instance: AstraeaInstance, formulation: str) -> AstraeaDual:
     """Build (6); jobs in pieces have no such dual."""
     last, jobs = instance.horizon, instance.jobs
-    found: AstraeaDual = program.build_schedule_dual(
+    dual: AstraeaDual = program.build_schedule_dual(
         AstraeaDual, astraea_rules(instance), formulation, "6a",
         {j: (job.arrival + 1, last) for j, job in enumerate(jobs)},
         lambda j, slot: instance.revenue(jobs[j], slot), last, "dual (6) of (5)",
     )  # fmt: skip
-    return found
+    return dual
 
 
 MODELS = FamilyModels(

@@ -37,6 +37,10 @@ class AstraeaPrinted(PrintedJob):
         block.o = pyo.Var(domain=binary(relax), doc="(4a) the job is scheduled")
         self.scheduled, self.arrival = block.o, job.arrival
         super().__init__(block, family, job, slots, relax)
+        self._add_placement()
+        self._add_hosts()
+        self._add_servers()
+        self._add_pace()
         self._add_window(first)
         self._add_counts()
         self._add_work()
@@ -45,8 +49,64 @@ class AstraeaPrinted(PrintedJob):
     def chosen(self) -> Expr:
         return self.block.o
 
+    @property
+    def together(self) -> Expr:
+        return self.block.zeta
+
+    @property
+    def ps(self) -> Expr:
+        return self.block.z
+
     def worth(self, value: Callable[[int], float]) -> Expr:
         return total(value(t) * end for t, end in self.block.end.items() if t > self.arrival)
+
+    def _add_placement(self) -> None:
+        """What stands where, whether on one server, and the pace."""
+        b, H = self.block, self.H
+        b.y = self.counts(self.M, self.most_y, "(3) workers of a type on a server")
+        b.zeta = self.choice("(3j) all stands on one server")
+        b.on = self.choice("(3j) the server holds anything of the job", H)
+        b.pace = self.choice("(3k) types, number of workers, where", list(self.length))
+        b.z = self.counts(self.P, self.most_ps, "(3) PSs of a type on a server")
+        b.hosts = self.choice("(3i) the server holds a PS of the job", H)
+
+    def _add_hosts(self) -> None:
+        """(3i), for the servers that hold a PS."""
+        b, H, T = self.block, self.H, self.T
+        b.eq_3i_z = pyo.Constraint(
+            H, self.P, T, rule=self.host_with_ps, doc="(3i) which servers hold a PS"
+        )
+        b.eq_3i = pyo.Constraint(
+            H, T, rule=self.host_bandwidth,
+            doc="(3i) a host's PSs have bandwidth for the workers elsewhere",
+        )  # fmt: skip
+
+    def _add_servers(self) -> None:
+        """(3j): zeta = 1 iff one server holds everything."""
+        b, H, T = self.block, self.H, self.T
+        b.eq_3j_y = pyo.Constraint(
+            H, self.M, T, rule=self.server_of_worker, doc="(3j) a worker's server is used"
+        )
+        b.eq_3j_z = pyo.Constraint(
+            H, self.P, T, rule=self.server_of_ps, doc="(3j) a PS's server is used"
+        )
+        b.eq_3j_on = pyo.Constraint(
+            H, rule=self.used_server, doc="(3j) a used server holds something"
+        )
+        b.eq_3j = pyo.Constraint(
+            rule=self.one_server, doc="(3j) on one server: at most one is used"
+        )
+        b.eq_3j_several = pyo.Constraint(
+            rule=self.several_servers, doc="(3j) otherwise several servers are used"
+        )
+
+    def _add_pace(self) -> None:
+        """(3k): one pace, on one server or on several."""
+        b = self.block
+        b.eq_3k_one = pyo.Constraint(rule=self.one_pace, doc="(3k) a scheduled job has one pace")
+        b.eq_3k_zeta = pyo.Constraint(
+            rule=self.pace_together, doc="(3k) the pace is that of one server, or of several"
+        )
 
     def _add_window(self, first: int) -> None:
         """(3m), (3n), and run; nothing before the arrival (3l)."""
@@ -131,7 +191,7 @@ class AstraeaPrinted(PrintedJob):
             most = int(total_ps[p]) * total(b.pace[k] for k in paces if k[1] == p)
             return total(b.z[s, p, t] for s in S) <= most
 
-    def write_own(self, row: WindowRow) -> None:
+    def write_row(self, row: WindowRow) -> None:
         b = self.block
         b.o.value = b.begin[row.first].value = b.end[row.last].value = 1
         for t in range(row.first, row.last + 1):

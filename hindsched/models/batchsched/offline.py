@@ -1,4 +1,4 @@
-"""The programs of batchsched in Pyomo: (2)/(15), a round's (7)/(16), the subproblem (12)/(20).
+"""The programs of batchsched in Pyomo: (2)/(15), the subproblem (12)/(20), the dual (9)/(18).
 
 ``modes`` consists of the blocks of `windows/block.py`; ``printed`` is the printed program
 (`printed.py`). Both have the same optimum. ``slots`` is the problem ``preemptive``. The slots that
@@ -8,7 +8,7 @@ completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
 =======================  =====================================================================
 ``objective``            (2)/(15): total weighted completion time;
                          (12)/(20): weighted completion time and what the use costs
-``eq_2a``, ``eq_7a``     every job runs once; in a round at most once
+``eq_2a``                every job runs once
 ``eq_2h``, ``eq_15b``    what all jobs use of a server's resource in a slot
 ``job[j].eq_2k``, ``eq_13c``  the block
 =======================  =====================================================================
@@ -20,26 +20,24 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.decimals import exactly, how_many_left, loosened
+from hindsched.instances.decimals import exactly
 from hindsched.instances.modes import PREEMPTIVE, modes, slot_modes
 from hindsched.limits import check_count, check_memory
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
+from hindsched.models.batchsched.list_schedule import wspt_schedule
 from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
 from hindsched.models.windows import sets as windows
-from hindsched.models.windows.block import CapacityRows, Family, JobBlock, Paper
+from hindsched.models.windows.block import CapacityRows, Family, JobBlock
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solutions.capacity_timeline import CapacityTimeline
-from hindsched.solutions.window_solution import WindowRow, row_use
+from hindsched.solutions.window_solution import WindowRow
 
 FixedRows = dict[str, tuple[WindowRow, ...]]
 BYTES_A_COLUMN = 1_000  # of Pyomo, and its part in the rows
@@ -50,23 +48,38 @@ FORMS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
 SYMBOLS = symbols(
-    """
-    : q d eq_work eq_12a eq_20a eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f
-    eq_2f_one eq_2f_q eq_2f_count eq_2g eq_2h_end eq_2h_last eq_15a eq_15a_several eq_15b_end
-    eq_15b_last; job: eq_2a eq_7a; slot: e eq_slot eq_end x end eq_2j;
-    server: on hosts eq_2i eq_2d_on eq_15a_on; worker type: is_m eq_2f_m; PS type: is_p eq_2f_p;
-    server, worker type: eq_2b eq_2d_y eq_15a_y; server, PS type: s eq_2c eq_2d_s eq_2i_s eq_15a_s;
-    server, worker type, slot: run_y eq_2h_y eq_15b_y; server, PS type, slot: run_s eq_2h_s;
-    worker type, PS type, one server, workers: pace; server, resource, slot: eq_2h eq_15b;
-    mode, slot, host, on host: u; worker type, duration, slot: eq_13c;
-    worker type, duration, slot, server: eq_2k;
-    worker type, duration, slot, server | server, worker type: y
-    """,
-    """
-    jobs: q pace x end is_m is_p u e; workers: y run_y; PSs: s run_s; servers: on hosts; slots: d;
-    weight: eq_7a; weighted slots: eq_2a eq_work eq_slot eq_end eq_12a eq_20a;
-    weighted slots a unit: eq_2h eq_15b; weighted slots a worker: eq_2k eq_13c
-    """,
+    {
+        ("", "jobs"): "q",
+        ("", "slots"): "d",
+        ("", "weighted slots"): "eq_work eq_12a eq_20a",
+        ("", ""): (
+            "eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f eq_2f_one eq_2f_q "
+            "eq_2f_count eq_2g eq_2h_end eq_2h_last eq_15a eq_15a_several eq_15b_end eq_15b_last"
+        ),
+        ("job", "weighted slots"): "eq_2a",
+        ("slot", "jobs"): "e x end",
+        ("slot", "weighted slots"): "eq_slot eq_end",
+        ("slot", ""): "eq_2j",
+        ("server", "servers"): "on hosts",
+        ("server", ""): "eq_2i eq_2d_on eq_15a_on",
+        ("worker type", "jobs"): "is_m",
+        ("worker type", ""): "eq_2f_m",
+        ("PS type", "jobs"): "is_p",
+        ("PS type", ""): "eq_2f_p",
+        ("server, worker type", ""): "eq_2b eq_2d_y eq_15a_y",
+        ("server, PS type", "PSs"): "s",
+        ("server, PS type", ""): "eq_2c eq_2d_s eq_2i_s eq_15a_s",
+        ("server, worker type, slot", "workers"): "run_y",
+        ("server, worker type, slot", ""): "eq_2h_y eq_15b_y",
+        ("server, PS type, slot", "PSs"): "run_s",
+        ("server, PS type, slot", ""): "eq_2h_s",
+        ("worker type, PS type, one server, workers", "jobs"): "pace",
+        ("server, resource, slot", "weighted slots a unit"): "eq_2h eq_15b",
+        ("mode, slot, host, on host", "jobs"): "u",
+        ("worker type, duration, slot", "weighted slots a worker"): "eq_13c",
+        ("worker type, duration, slot, server", "weighted slots a worker"): "eq_2k",
+        ("worker type, duration, slot, server | server, worker type", "workers"): "y",
+    }
 )
 
 
@@ -76,7 +89,6 @@ def batchsched_rules(instance: BatchschedInstance) -> Family:
     number, kinds = "2h" if has_ps else "15b", range(len(instance.resources))
     return Family(
         instance,
-        Paper("s", "q", "2k", "2i", "2d" if has_ps else "15a", "2f", "2k", "13c"),
         (CapacityRows("capacity", number, "what runs fits on its server", kinds),),
         {
             "server": [server.name for server in instance.servers],
@@ -85,7 +97,8 @@ def batchsched_rules(instance: BatchschedInstance) -> Family:
             "PS type": [kind.name for kind in instance.ps_types or ()],
         },
         BatchschedSolution,
-    )
+        within="2k", split="13c",
+    )  # fmt: skip
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -130,7 +143,7 @@ def build_offline(
     fixed = windows.fixed_rows(instance, commitments, BatchschedSolution.read_row)
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     if incumbent is None:
-        incumbent = plan_rest(instance, commitments)
+        incumbent = wspt_schedule(instance, commitments)
     in_pieces = form == program.SLOTS
     latest = _latest_completions(instance, fixed, now, incumbent, jobs, in_pieces, policy)
     ends = [row.last for rows in fixed.values() for row in rows]
@@ -166,35 +179,6 @@ def build_offline(
     return BatchschedProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
         family=family, fixed=fixed, slots=slots, blocks=blocks, incumbent=incumbent,
-    )  # fmt: skip
-
-
-def build_max_weight(
-    instance: BatchschedInstance, last: int, *, relax: bool = False
-) -> BatchschedProgram:
-    """Build (7)/(16): the most weight that ends by slot `last` of an empty cluster, arrivals apart.
-
-    `last` is tau - 1 for (7b) as printed, tau with tight slots. The relaxation of (8), over whole
-    schedules, whose dual `build_dual` builds, is tighter.
-    """
-    family, model = batchsched_rules(instance), pyo.ConcreteModel(name=f"round of {instance.name}")
-    sets = windows.sets_by_job(instance, dict.fromkeys(range(len(instance.jobs)), (1, last)))
-    blocks = program.add_blocks(model, family, sets, relax)
-    possible = [j for j, job in sets.items() if job.columns]
-
-    @model.Constraint(possible, doc="(7a) a job runs at most once")
-    def eq_7a(_: Model, j: int) -> Expr:
-        return blocks[j].chosen <= 1
-
-    program.add_capacity_rows(model, family, blocks, CapacityTimeline(instance.server_capacity))
-    model.objective = pyo.Objective(
-        expr=total(float(instance.jobs[j].weight) * blocks[j].chosen for j in possible),
-        sense=pyo.maximize,
-        doc=f"({7 if instance.has_ps else 16}) total weight of the jobs that end in time",
-    )
-    return BatchschedProgram(
-        instance=instance, formulation=instance.formulations[0], form="modes", relaxed=relax,
-        model=model, family=family, fixed={}, slots=last, blocks=blocks,
     )  # fmt: skip
 
 
@@ -236,8 +220,11 @@ class BatchschedDual(program.WindowDual):
     """(9)/(18): it bounds the round problem (7)/(16) up to a slot, not the offline one."""
 
     SYMBOLS = symbols(
-        "job: payoff; server, resource, slot: price; job, schedule: eq_9a eq_18a",
-        "weight: payoff; weight a unit: price; share of the schedule: eq_9a eq_18a",
+        {
+            ("job", "weight"): "payoff",
+            ("server, resource, slot", "weight a unit"): "price",
+            ("job, schedule", "share of the schedule"): "eq_9a eq_18a",
+        }
     )
     OBJECTIVE_UNIT = "weight"
 
@@ -249,12 +236,12 @@ def build_dual(
     last = instance.horizon if last is None else last
     spans = dict.fromkeys(range(len(instance.jobs)), (1, last))
     primal, row = ("(8)", "9a") if instance.has_ps else ("(17)", "18a")
-    found: BatchschedDual = program.build_schedule_dual(
+    dual: BatchschedDual = program.build_schedule_dual(
         BatchschedDual, batchsched_rules(instance), formulation, row, spans,
         lambda j, _: float(instance.jobs[j].weight), last,
         f"dual ({row[:-1]}) of {primal}, all jobs in slots 1 to {last},",
     )  # fmt: skip
-    return found
+    return dual
 
 
 def _check_columns(what: str, columns: int, most: int) -> None:
@@ -276,7 +263,7 @@ def _latest_completions(
     jobs = {j: instance.jobs[j] for j in open_jobs}
     lengths = {j: modes(instance, job).duration for j, job in jobs.items()}
     least = {j: max(job.arrival, now) + int(lengths[j].min()) for j, job in jobs.items()}
-    longest = sum(int(own.max()) for own in lengths.values())
+    longest = sum(int(table.max()) for table in lengths.values())
     if in_pieces:
         slowest = {j: min(slot_modes(instance, job)[1]) for j, job in jobs.items()}
         longest = sum(math.ceil(jobs[j].total_minibatches / rate) for j, rate in slowest.items())
@@ -298,48 +285,6 @@ def _latest_completions(
         cost = exactly(policy.worst_cost)
     spare = max(cost - sum(weight[j] * done for j, done in least.items()), Fraction())
     return {j: min(last, done + int(spare / weight[j])) for j, done in least.items()}
-
-
-def plan_rest(instance: BatchschedInstance, commitments: Commitments) -> BatchschedSolution:
-    """List schedule of the open jobs by weight over shortest duration, around the fixed rows."""
-    fixed = windows.fixed_rows(instance, commitments, BatchschedSolution.read_row)
-    tables = {job.name: modes(instance, job) for job in instance.jobs if job.name not in fixed}
-    rows = dict(fixed)
-    capacity = instance.server_capacity
-    free = windows.left_by(instance, fixed, loosened(capacity, capacity))
-    open_jobs = [job for job in instance.jobs if job.name in tables]
-    for job in sorted(open_jobs, key=lambda job: -job.weight / tables[job.name].duration.min()):
-        earliest, table = max(job.arrival, commitments.now), tables[job.name]
-        completion, placed = earliest + int(table.duration.min()), None
-        while placed is None:  # after the others' last slot a job finds the cluster empty
-            for mode in map(windows.Mode._make, table.tuples()):
-                start = completion - mode.duration
-                if start >= earliest:
-                    placed = place_mode(instance, free.least(start, completion - 1), mode, start)
-                    if placed is not None:
-                        break
-            completion += 1
-        free.book(placed.first, placed.last, row_use(instance, placed))
-        rows[job.name] = (placed,)
-    return BatchschedSolution(instance, dict(rows))
-
-
-def place_mode(
-    instance: BatchschedInstance, free: Floats, mode: windows.Mode, start: int
-) -> WindowRow | None:
-    """Place a mode on what is free in all its slots (servers, resources), `loosened`, or None."""
-    m, p, q, count, _ = mode
-    room = how_many_left(free, instance.worker_demand[m], count)
-    if (room.max() if q else room.sum()) < count:
-        return None
-    for n, g in windows.hosts(instance, free, m, p, q, count):
-        beside = np.where(np.arange(len(room)) == n, 0, room)
-        if beside.sum() >= count - g:
-            order = np.argsort(-beside, kind="stable")
-            before = np.cumsum(beside[order]) - beside[order]
-            beside[order] = np.clip(count - g - before, 0, beside[order])
-            return windows.window_row(instance, mode, start, n, g, beside)
-    return None
 
 
 MODELS = FamilyModels(

@@ -84,9 +84,11 @@ class EdgecloudProgram(ProblemTwo, base.OfflineProgram[EdgecloudSolution]):
         counts.update({("C", (j, t)): t <= last[j] for j, t in self.model.C})
         counts.update({("zeta", j): int(solution.all_cloud[j]) for j in self.sets.jobs})
         for variable in self.model.component_objects(pyo.Var):
-            for key, each in variable.items():
-                if not each.fixed:
-                    each.set_value(int(counts[variable.local_name, key]), skip_validation=True)
+            for key, variable_data in variable.items():
+                if not variable_data.fixed:
+                    variable_data.set_value(
+                        int(counts[variable.local_name, key]), skip_validation=True
+                    )
 
     def capacity_prices(self, duals: base.Duals) -> dict[str, Floats]:
         """Duals of (2d) as prices of the oracle: ``worker_capacity``, shape (W, T)."""
@@ -106,10 +108,10 @@ class EdgecloudSubproblem(ProblemTwo, base.Subproblem):
 
         Slots after T cost nothing, and are not for sale where `room` is given.
         """
-        given = prices["worker_capacity"]
+        price = prices["worker_capacity"]
         for w, t in self.model.price:
-            inside = t <= given.shape[1]
-            self.model.price[w, t] = float(given[w, t - 1]) if inside else 0.0
+            inside = t <= price.shape[1]
+            self.model.price[w, t] = float(price[w, t - 1]) if inside else 0.0
             free = 1.0
             if room is not None:
                 free = float(room["worker_capacity"][w, t - 1]) if inside else 0.0
@@ -133,8 +135,8 @@ def build_offline(
 ) -> EdgecloudProgram:  # fmt: skip
     """Build problem (2); a feasible `incumbent` shortens the time that it spans."""
     past = read_past(instance, commitments)
-    given = incumbent if isinstance(incumbent, EdgecloudSolution) else None
-    last = last_slots(instance, formulation, past, given, policy)
+    known = incumbent if isinstance(incumbent, EdgecloudSolution) else None
+    last = last_slots(instance, formulation, past, known, policy)
     sets = read_sets(instance, formulation, past, last)
     return EdgecloudProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0],
@@ -182,10 +184,10 @@ def _no_migration(m: Model, f: EdgecloudSets, j: int) -> list[ChunkRun]:
     fresh = (chunk for chunk in range(1, f.chunks[j] + 1) if chunk not in used)
     rows: list[ChunkRun] = []
     for w in f.places[j]:
-        own = [(chunk, done) for chunk, place, done in begun if place == w]
-        own += [(chunk, 0) for chunk in islice(fresh, max(0, round(m.x[j, w].value) - len(own)))]
+        here = [(chunk, done) for chunk, place, done in begun if place == w]
+        here += [(chunk, 0) for chunk in islice(fresh, max(0, round(m.x[j, w].value) - len(here)))]
         slots = (t for t in f.slots[j, w] if m.y[j, w, t].value > 0.5)
-        rows += [ChunkRun(j, c, w, t, t) for c, done in own for t in islice(slots, length - done)]
+        rows += [ChunkRun(j, c, w, t, t) for c, done in here for t in islice(slots, length - done)]
     rows += [
         ChunkRun(j, chunk, cloud, now, now + length - done - 1)
         for chunk, place, done in begun

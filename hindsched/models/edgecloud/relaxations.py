@@ -62,7 +62,7 @@ class FlowSets(NamedTuple):
 def flow_sets(instance: EdgecloudInstance, last: Mapping[int, int], layout: str) -> FlowSets:
     """The index sets of all jobs up to their last slots; `layout` as in `build_fractional`."""
     groups = list(places_of(instance, layout).values())
-    found = FlowSets(groups, [], [], {}, {}, {}, {})
+    sets = FlowSets(groups, [], [], {}, {}, {}, {})
     for j, job in enumerate(instance.jobs):
         for g, workers in enumerate(groups):
             s, _, kind = instance.worker_list[workers[0]]
@@ -72,18 +72,18 @@ def flow_sets(instance: EdgecloudInstance, last: Mapping[int, int], layout: str)
             first = job.arrival + int(uploads.min())
             stored = layout == "groups" and np.isfinite(instance.storage_gb[s]) and job.chunk_gb
             for t in range(first, last[j] + 1):
-                found.edge.append((j, g, t))
-                found.by_job.setdefault((j, t), []).append(g)
-                found.by_group.setdefault((g, t), []).append(j)
+                sets.edge.append((j, g, t))
+                sets.by_job.setdefault((j, t), []).append(g)
+                sets.by_group.setdefault((g, t), []).append(j)
                 if stored:
-                    found.by_server.setdefault((s, t), []).append((j, g))
+                    sets.by_server.setdefault((s, t), []).append((j, g))
         if instance.has_cloud(job):
             for t in range(job.arrival + int(instance.cloud_upload[j]), last[j] + 1):
-                found.cloud.append((j, t))
-                found.by_job.setdefault((j, t), [])
+                sets.cloud.append((j, t))
+                sets.by_job.setdefault((j, t), [])
                 if instance.cloud_workers(job.worker_type) is not None:
-                    found.by_kind.setdefault((job.worker_type, t), []).append(j)
-    return found
+                    sets.by_kind.setdefault((job.worker_type, t), []).append(j)
+    return sets
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -113,14 +113,14 @@ class FlowTimeRelaxation(EdgecloudNames, PyomoProgram):
         limited = np.flatnonzero(np.isfinite(instance.storage_gb)).tolist()
 
         def table(row: ModelComponent, places: Sequence[object]) -> Floats:
-            found = np.zeros((len(places), last))
-            for (place, t), each in row.items():
+            array = np.zeros((len(places), last))
+            for (place, t), row_data in row.items():
                 if t <= last and place in places:
-                    found[places.index(place), t - 1] = max(0.0, -duals.get(each, 0.0))
-            return found
+                    array[places.index(place), t - 1] = max(0.0, -duals.get(row_data, 0.0))
+            return array
 
-        own = "type_capacity" if self.layout == "types" else "group_capacity"
-        prices = {own: table(m.eq_4b, range(len(self.sets.groups)))}
+        name = "type_capacity" if self.layout == "types" else "group_capacity"
+        prices = {name: table(m.eq_4b, range(len(self.sets.groups)))}
         if kinds:
             prices["cloud_capacity"] = table(m.eq_4b_cloud, kinds)
         if limited and self.layout != "types":

@@ -78,9 +78,11 @@ def read_sets(
     """The facts of a past's open jobs; `last` as from `last_slots`."""
     jobs, r = past.open_jobs, instance.arrivals.tolist()
     server = [s for s, _, _ in instance.worker_list]
-    places = {j: [w for _, own in instance.places(instance.jobs[j]) for w in own] for j in jobs}
+    places = {
+        j: [w for _, workers in instance.places(instance.jobs[j]) for w in workers] for j in jobs
+    }
     slots: dict[tuple[int, int], list[int]] = {}
-    for j, w in [(j, w) for j, own in places.items() for w in own]:
+    for j, w in [(j, w) for j, workers in places.items() for w in workers]:
         first, busy = max(past.now, r[j] + int(instance.upload[j, server[w]])), past.busy.get(w, ())
         slots[j, w] = [t for t in range(first, last[j] + 1) if t not in busy]
     from_cloud = {j: max(past.now, r[j] + int(instance.cloud_upload[j])) for j in jobs}
@@ -125,7 +127,7 @@ def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
     edge, from_cloud = int(instance.edge_slots[j]), int(instance.cloud_upload[j])
     limit = instance.cloud_workers(job.worker_type)
     cloud_workers = job.chunks if limit is None else min(limit, job.chunks)
-    uploads = [int(instance.upload[j, s]) for s, own in instance.places(job) for _ in own]
+    uploads = [int(instance.upload[j, s]) for s, workers in instance.places(job) for _ in workers]
     uploads = sorted([*uploads, *[from_cloud] * cloud_workers])[: job.chunks]
 
     def done_in(time: int) -> int:
@@ -208,24 +210,40 @@ class EdgecloudNames(DeclarativeProgram):
     """Servers, workers and groups read by their names."""
 
     SYMBOLS = symbols(
-        """
-        job: xc zeta alpha no_migration cut_mean_busy_time eq_4a; job, worker: x;
-        job, server: N; job, slot: C k k1 a a_cloud pi eq_2c_cloud eq_2e eq_2e_cloud eq_2g eq_2h
-        eq_2j_order eq_4e eq_6a_cloud; job, worker, slot: y eq_2j residual_capacity;
-        job, server, slot: S eq_7a eq_7a_peak; job, group, slot: eq_6a;
-        job, all in cloud, slot: s eq_2j_start; job, all in cloud, slots done: eq_2j_running;
-        job, worker | job: eq_2b; job, slot | job: eq_2c; job, all in cloud | job: eq_2b_cloud;
-        worker, slot: eq_2d; group, slot: beta eq_4b;
-        worker type, slot: beta_cloud eq_2d_cloud eq_4b_cloud;
-        PS type, slot: eq_2f eq_2f_cloud; server, slot: eta eq_7b
-        """,
-        """
-        chunks: x xc s N S; workers: y k k1 eq_6a eq_6a_cloud; jobs: zeta C; PSs: a a_cloud;
-        share: cut_mean_busy_time; slots of job time a GB: eta eq_7b;
-        slots of job time a chunk: alpha eq_2c eq_2c_cloud eq_4a eq_7a eq_7a_peak;
-        slots of job time a worker-slot: beta beta_cloud residual_capacity eq_2b eq_2d eq_2d_cloud
-        eq_4b eq_4b_cloud eq_4e
-        """,
+        {
+            ("job", "chunks"): "xc",
+            ("job", "jobs"): "zeta",
+            ("job", "slots of job time a chunk"): "alpha eq_4a",
+            ("job", ""): "no_migration",
+            ("job", "share"): "cut_mean_busy_time",
+            ("job, worker", "chunks"): "x",
+            ("job, server", "chunks"): "N",
+            ("job, slot", "jobs"): "C",
+            ("job, slot", "workers"): "k k1 eq_6a_cloud",
+            ("job, slot", "PSs"): "a a_cloud",
+            ("job, slot", ""): "pi eq_2e eq_2e_cloud eq_2g eq_2h eq_2j_order",
+            ("job, slot", "slots of job time a chunk"): "eq_2c_cloud",
+            ("job, slot", "slots of job time a worker-slot"): "eq_4e",
+            ("job, worker, slot", "workers"): "y",
+            ("job, worker, slot", ""): "eq_2j",
+            ("job, worker, slot", "slots of job time a worker-slot"): "residual_capacity",
+            ("job, server, slot", "chunks"): "S",
+            ("job, server, slot", "slots of job time a chunk"): "eq_7a eq_7a_peak",
+            ("job, group, slot", "workers"): "eq_6a",
+            ("job, all in cloud, slot", "chunks"): "s",
+            ("job, all in cloud, slot", ""): "eq_2j_start",
+            ("job, all in cloud, slots done", ""): "eq_2j_running",
+            ("job, worker | job", "slots of job time a worker-slot"): "eq_2b",
+            ("job, slot | job", "slots of job time a chunk"): "eq_2c",
+            ("job, all in cloud | job", ""): "eq_2b_cloud",
+            ("worker, slot", "slots of job time a worker-slot"): "eq_2d",
+            ("group, slot", "slots of job time a worker-slot"): "beta eq_4b",
+            ("worker type, slot", "slots of job time a worker-slot"): (
+                "beta_cloud eq_2d_cloud eq_4b_cloud"
+            ),
+            ("PS type, slot", ""): "eq_2f eq_2f_cloud",
+            ("server, slot", "slots of job time a GB"): "eta eq_7b",
+        }
     )
     OBJECTIVE_UNIT = "slots of job time"
     layout = "groups"  # what a group is, see `places_of`

@@ -55,20 +55,31 @@ class GangNames(DeclarativeProgram):
     """Servers read by their names."""
 
     SYMBOLS = symbols(
-        """
-        : span eq_1_once eq_1_last eq_4_once eq_4_place; job: eq_0_span;
-        slot: starts completes gpus runs begins done wide eq_1_kept eq_3_over eq_4 eq_6 eq_6_part
-        eq_6_spread eq_6_wide; completion, slot: units; server: stays;
-        slot, server: held whole part eq_4_stays eq_6_most eq_6_whole; slot | completion |: eq_1;
-        slot | completion, slot: eq_3; slot | slot, server: eq_5
-        """,
-        """
-        starts: starts; completions: completes; units of work: units; GPUs: gpus held stays;
-        jobs: runs done wide; begins: begins; servers: whole part; s: span;
-        seconds a second: eq_0_span; cost a unit: eq_1; cost a job: eq_1_last eq_1_kept;
-        cost a begin: eq_4 eq_4_once; cost a server: eq_6_part eq_6_spread;
-        cost a GPU: eq_3 eq_3_over eq_4_stays eq_4_place eq_5 eq_6 eq_6_most eq_6_whole eq_6_wide
-        """,
+        {
+            ("", "s"): "span",
+            ("", ""): "eq_1_once",
+            ("", "cost a job"): "eq_1_last",
+            ("", "cost a begin"): "eq_4_once",
+            ("", "cost a GPU"): "eq_4_place",
+            ("job", "seconds a second"): "eq_0_span",
+            ("slot", "starts"): "starts",
+            ("slot", "completions"): "completes",
+            ("slot", "GPUs"): "gpus",
+            ("slot", "jobs"): "runs done wide",
+            ("slot", "begins"): "begins",
+            ("slot", "cost a job"): "eq_1_kept",
+            ("slot", "cost a GPU"): "eq_3_over eq_6 eq_6_wide",
+            ("slot", "cost a begin"): "eq_4",
+            ("slot", "cost a server"): "eq_6_part eq_6_spread",
+            ("completion, slot", "units of work"): "units",
+            ("server", "GPUs"): "stays",
+            ("slot, server", "GPUs"): "held",
+            ("slot, server", "servers"): "whole part",
+            ("slot, server", "cost a GPU"): "eq_4_stays eq_6_most eq_6_whole",
+            ("slot | completion |", "cost a unit"): "eq_1",
+            ("slot | completion, slot", "cost a GPU"): "eq_3",
+            ("slot | slot, server", "cost a GPU"): "eq_5",
+        }
     )
     """Costs are weighted seconds, seconds or weight by the objective: "cost" throughout."""
     OBJECTIVE_UNIT = "cost"
@@ -92,8 +103,9 @@ class GangProgram(GangNames, base.OfflineProgram[GangSolution]):
         rows = self.view.fixed.assignments()
         for task in self.view.tasks:
             name = self.instance.jobs[task.job].name
-            found = block.read_block(self.instance, task, self.model.job[task.job])
-            rows[name] = [*rows.get(name, []), *found]
+            rows.setdefault(name, []).extend(
+                block.read_block(self.instance, task, self.model.job[task.job])
+            )
         return GangSolution.from_assignments(self.instance, rows, self.formulation)
 
     def load(self, solution: GangSolution) -> None:

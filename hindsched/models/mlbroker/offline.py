@@ -206,9 +206,9 @@ def build_subproblem(
 
 
 def _add_launches(m: Model, facts: dict[int, sets.MlbrokerJobSets]) -> None:
-    own = [(j, t, r) for j, f in facts.items() for t, r in f.places]
+    keys = [(j, t, r) for j, f in facts.items() for t, r in f.places]
 
-    @m.Constraint(own, doc="(8h) a launch where the job was not deployed")
+    @m.Constraint(keys, doc="(8h) a launch where the job was not deployed")
     def eq_8h(m: Model, j: int, t: int, r: int) -> Expr:
         b = m.job[j]
         before = b.present[t - 1, r] if t > facts[j].slots[0] else 0.0
@@ -304,17 +304,23 @@ class MlbrokerDual(sets.MlbrokerNames, base.DualProgram):
     """The dual (11) of P_f, corrected, or as `printed`, whose points prove nothing."""
 
     SYMBOLS = symbols(
-        """
-        job, slot: gamma; job, slot, datacenter: alpha beta phi mu psi eta eq_11f eq_11g;
-        job, slot, datacenter, resource: eq_11c eq_11d; job, slot, from, to: eq_11b eq_11e;
-        slot, datacenter, resource: theta rho xi eq_11a eq_11h eq_11i
-        """,
-        """
-        USD: xi gamma; USD a USD: theta rho; USD a GB: alpha beta; USD a launch: mu;
-        USD a deployment: phi; USD a connection: psi eta; bills: eq_11a; GB: eq_11b;
-        workers: eq_11c; PSs: eq_11d; connections: eq_11e; deployments: eq_11f; launches: eq_11g;
-        tiers: eq_11h eq_11i
-        """,
+        {
+            ("job, slot", "USD"): "gamma",
+            ("job, slot, datacenter", "USD a GB"): "alpha beta",
+            ("job, slot, datacenter", "USD a deployment"): "phi",
+            ("job, slot, datacenter", "USD a launch"): "mu",
+            ("job, slot, datacenter", "USD a connection"): "psi eta",
+            ("job, slot, datacenter", "deployments"): "eq_11f",
+            ("job, slot, datacenter", "launches"): "eq_11g",
+            ("job, slot, datacenter, resource", "workers"): "eq_11c",
+            ("job, slot, datacenter, resource", "PSs"): "eq_11d",
+            ("job, slot, from, to", "GB"): "eq_11b",
+            ("job, slot, from, to", "connections"): "eq_11e",
+            ("slot, datacenter, resource", "USD a USD"): "theta rho",
+            ("slot, datacenter, resource", "USD"): "xi",
+            ("slot, datacenter, resource", "bills"): "eq_11a",
+            ("slot, datacenter, resource", "tiers"): "eq_11h eq_11i",
+        }
     )
 
     def prices(self) -> dict[str, Floats]:
@@ -351,23 +357,23 @@ def build_dual(
     p = sets.bills(instance)
     big = {t: sets.big_m(SlotData.at(instance, t)).tolist() for t in p.live}
     times = [(j, t) for j, f in enumerate(facts) for t in f.slots]
-    own = [(j, t, r) for j, f in enumerate(facts) for t, r in f.places]
+    sites = [(j, t, r) for j, f in enumerate(facts) for t, r in f.places]
     flows = [(j, t, r, q) for j, t in times for r, q in facts[j].arc]
     links = [(j, t, r, q) for j, t in times for r, q in facts[j].talk]
     m = pyo.ConcreteModel(name=f"{instance.name} dual")
     positive, free = pyo.NonNegativeReals, pyo.Reals
     for name, index, domain, primal in (
-        ("alpha", own, positive, "8a"), ("beta", own, free, "8b"),
+        ("alpha", sites, positive, "8a"), ("beta", sites, free, "8b"),
         ("theta", p.keys, positive, "8c"), ("rho", p.keys, positive, "8d"),
-        ("xi", p.keys, free, "8e"), ("gamma", times, free, "8f"), ("phi", own, positive, "8g"),
-        ("mu", own, positive, "8h"), ("psi", own, free, "8i"), ("eta", own, positive, "8j"),
+        ("xi", p.keys, free, "8e"), ("gamma", times, free, "8f"), ("phi", sites, positive, "8g"),
+        ("mu", sites, positive, "8h"), ("psi", sites, free, "8i"), ("eta", sites, positive, "8j"),
     ):  # fmt: skip
         m.add_component(name, pyo.Var(index, domain=domain, doc=f"(11) price of ({primal})"))
 
     # printed, (11c) and (11d) hold for every resource; the dual has one row with their sum
     kinds = list(range(len(instance.resources)))
     sums: dict[IndexValue, list[int]] = {k: [k] for k in kinds} if printed else {"all": kinds}
-    priced = [(*key, over) for key in own for over in sums]
+    priced = [(*key, over) for key in sites for over in sums]
 
     def rent(units: list[int], t: int, r: int, over: IndexValue) -> Expr:
         """What units of some resources cost at the prices of the two rows of their bills."""
@@ -398,12 +404,12 @@ def build_dual(
     def eq_11e(m: Model, j: int, t: int, r: int, q: int) -> Expr:
         return m.psi[j, t, r] + m.eta[j, t, q] <= facts[j].talk[r, q]
 
-    @m.Constraint(own, doc="(11f) a deployment is worth at most what keeping it is")
+    @m.Constraint(sites, doc="(11f) a deployment is worth at most what keeping it is")
     def eq_11f(m: Model, j: int, t: int, r: int) -> Expr:
         later = m.mu[j, t + 1, r] if t + 1 in facts[j].slots else 0.0
         return (facts[j].needed[t] + 1) * m.phi[j, t, r] - m.mu[j, t, r] + later <= 0
 
-    @m.Constraint(own, doc="(11g) a launch is worth at most what it costs")
+    @m.Constraint(sites, doc="(11g) a launch is worth at most what it costs")
     def eq_11g(m: Model, j: int, t: int, r: int) -> Expr:
         return m.mu[j, t, r] <= facts[j].launch
 
@@ -415,7 +421,7 @@ def build_dual(
     def eq_11i(m: Model, t: int, r: int, k: int) -> Expr:
         return big[t][r][k] * m.rho[t, r, k] + m.xi[t, r, k] <= 0
 
-    terms = [facts[j].data[t, r] * m.beta[j, t, r] for j, t, r in own]
+    terms = [facts[j].data[t, r] * m.beta[j, t, r] for j, t, r in sites]
     terms += [p.fee[r][k] * m.rho[t, r, k] for t, r, k in p.keys]
     terms += [m.gamma[j, t] for j, t in times]
     terms += [] if printed else [m.xi[key] for key in p.keys]

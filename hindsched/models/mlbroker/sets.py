@@ -54,20 +54,27 @@ class MlbrokerNames(DeclarativeProgram):
     """Data centres and resources read by their names; costs are weighted USD, called "USD"."""
 
     SYMBOLS = symbols(
-        """
-        slot: eq_8f workers_needed;
-        slot, datacenter: workers server present launched eq_8a eq_8b eq_8g eq_8g_ps eq_8g_empty
-        eq_8i eq_8j eq_8j_needed; slot, from, to: flow link;
-        slot, datacenter, resource: discounted tier bill below beyond eq_2_rented eq_8c eq_8d eq_8e;
-        slot, datacenter, resource, job: eq_2_tier; job, slot, datacenter: eq_8h
-        """,
-        """
-        workers: workers; PSs: server; deployments: present; launches: launched; connections: link;
-        GB: flow; units: discounted; tiers: tier below beyond; USD: bill; USD a USD: eq_8c eq_8d;
-        USD a GB: eq_8a eq_8b; USD a unit: eq_2_rented eq_2_tier; USD a worker: workers_needed;
-        USD a launch: eq_8h; USD a deployment: eq_8g eq_8g_ps eq_8g_empty;
-        USD a connection: eq_8i eq_8j eq_8j_needed
-        """,
+        {
+            ("slot", ""): "eq_8f",
+            ("slot", "USD a worker"): "workers_needed",
+            ("slot, datacenter", "workers"): "workers",
+            ("slot, datacenter", "PSs"): "server",
+            ("slot, datacenter", "deployments"): "present",
+            ("slot, datacenter", "launches"): "launched",
+            ("slot, datacenter", "USD a GB"): "eq_8a eq_8b",
+            ("slot, datacenter", "USD a deployment"): "eq_8g eq_8g_ps eq_8g_empty",
+            ("slot, datacenter", "USD a connection"): "eq_8i eq_8j eq_8j_needed",
+            ("slot, from, to", "GB"): "flow",
+            ("slot, from, to", "connections"): "link",
+            ("slot, datacenter, resource", "units"): "discounted",
+            ("slot, datacenter, resource", "tiers"): "tier below beyond",
+            ("slot, datacenter, resource", "USD"): "bill",
+            ("slot, datacenter, resource", "USD a unit"): "eq_2_rented",
+            ("slot, datacenter, resource", "USD a USD"): "eq_8c eq_8d",
+            ("slot, datacenter, resource", ""): "eq_8e",
+            ("slot, datacenter, resource, job", "USD a unit"): "eq_2_tier",
+            ("job, slot, datacenter", "USD a launch"): "eq_8h",
+        }
     )
     OBJECTIVE_UNIT = "USD"
     instance: MlbrokerInstance

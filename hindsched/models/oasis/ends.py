@@ -64,26 +64,28 @@ def add_patterns(
     pattern) and the expressions ``held`` over (job, group, slot), units that the patterns hold.
     Returned are the patterns, but where they are too many.
     """
-    found, numbers = dict[Cell, Patterns](), dict[Cell, range]()
+    patterns_of, numbers = dict[Cell, Patterns](), dict[Cell, range]()
     for (g, t), jobs in able.items():
         patterns = find(servers.capacity[g], servers.demand[jobs], [most[i] for i in jobs])
         if patterns is not None:
-            found[g, t] = dict(zip(jobs, zip(*patterns, strict=True), strict=True))
+            patterns_of[g, t] = dict(zip(jobs, zip(*patterns, strict=True), strict=True))
             numbers[g, t] = range(len(patterns))
     b.runs = pyo.Var(
-        [(*cell, n) for cell, own in numbers.items() for n in own], domain=domain,
+        [(*cell, n) for cell, cell_range in numbers.items() for n in cell_range], domain=domain,
         doc="(ours) servers that run a pattern",
     )  # fmt: skip
 
-    @b.Constraint(list(found), doc="(ours) no more patterns than servers")
+    @b.Constraint(list(patterns_of), doc="(ours) no more patterns than servers")
     def limit(b: Model, g: int, t: int) -> Expr:
         return total(b.runs[g, t, n] for n in numbers[g, t]) <= int(servers.size[g])
 
-    @b.Expression([(i, *cell) for cell, own in found.items() for i in own])
+    @b.Expression([(i, *cell) for cell, cell_range in patterns_of.items() for i in cell_range])
     def held(b: Model, i: int, g: int, t: int) -> Expr:
-        return total(units * b.runs[g, t, n] for n, units in enumerate(found[g, t][i]) if units)
+        return total(
+            units * b.runs[g, t, n] for n, units in enumerate(patterns_of[g, t][i]) if units
+        )
 
-    return found
+    return patterns_of
 
 
 def add_whole_ps(
@@ -137,8 +139,8 @@ class EndsProgram(OasisRelaxation):
         """Forbid promises together: sum over jobs i, ends e <= E_i of u_ie <= number - 1."""
         jobs = self.plan.jobs
         pairs = [(i, e) for i, latest in conflict.items() for e in jobs[i].ends if e <= latest]
-        together = total(self.model.job[i].u[e] for i, e in pairs)
-        self.model.conflicts.add(together <= len(conflict) - 1)
+        sum_of_ends = total(self.model.job[i].u[e] for i, e in pairs)
+        self.model.conflicts.add(sum_of_ends <= len(conflict) - 1)
 
 
 def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
@@ -169,29 +171,29 @@ def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
 
 
 class PackedUnits(NamedTuple):
-    """Workers or PSs of a leaf: units asked for by job and slot, and what holds them."""
+    """Workers or PSs to pack: units that jobs run in a slot, and what holds them."""
 
-    asked: Mapping[Cell, Expr]
+    demand: Mapping[Cell, Expr]
     block: Model
     servers: Servers
-    found: dict[Cell, Patterns]
+    patterns: dict[Cell, Patterns]
 
     def deployed(self, horizon: int) -> dict[int, Ints]:
-        """Units of each job by slot and server at the variables' values, none that is not asked."""
+        """Units of each job by slot and server at the variables' values, no more than run."""
         shape, members = (horizon, int(self.servers.size.sum())), self.servers.members
-        held = {i: np.zeros(shape, dtype=np.int64) for i, _ in self.asked}
+        held = {i: np.zeros(shape, dtype=np.int64) for i, _ in self.demand}
         for (i, server, t), units in self.block.alone.items():
             held[i][t - 1, server] = round(units.value)
-        places = {(g, t): iter(members[g]) for g, t in self.found}
+        places = {(g, t): iter(members[g]) for g, t in self.patterns}
         for (g, t, n), count in self.block.runs.items():
             for _ in range(round(count.value)):
                 place = next(places[g, t])
-                for i, units in self.found[g, t].items():
+                for i, units in self.patterns[g, t].items():
                     held[i][t - 1, place] = units[n]
-        for (i, t), wanted in self.asked.items():
+        for (i, t), running in self.demand.items():
             counts = held[i][t - 1]
             before = np.cumsum(counts) - counts
-            counts[:] = np.clip(round(wanted.value) - before, 0, counts)
+            counts[:] = np.clip(round(running.value) - before, 0, counts)
         return held
 
 
@@ -243,36 +245,39 @@ def build_packing(
         (m.on_workers, "workers", plan.workers, {i: plan.jobs[i].worker_room for i in m.job}),
         (m.on_ps, "servers", plan.ps, {i: plan.jobs[i].ps_room for i in m.job}),
     ):
-        asked = {(i, t): n for i, own in m.job.items() for t, n in own.component(name).items()}
+        asked = {(i, t): n for i, block in m.job.items() for t, n in block.component(name).items()}
         able = grouped(
             (cell, i) for i, cells in rooms.items() for cell in cells if cell[1] <= ends[i]
         )
-        found = add_patterns(b, servers, able, most, find, pyo.NonNegativeIntegers)
+        patterns = add_patterns(b, servers, able, most, find, pyo.NonNegativeIntegers)
         room = {
             (i, server, t): rooms[i][g, t] // int(servers.size[g])
-            for (g, t), jobs in able.items() if (g, t) not in found
+            for (g, t), jobs in able.items() if (g, t) not in patterns
             for i in jobs for server in servers.members[g]
         }  # fmt: skip
         _place_units(b, asked, servers, room)
-        sides.append(PackedUnits(asked, b, servers, found))
+        sides.append(PackedUnits(asked, b, servers, patterns))
     return PackingProgram(instance, m, sides)
 
 
 def _place_units(
-    b: Model, asked: Mapping[Cell, Expr], servers: Servers, room: Mapping[tuple[int, int, int], int]
+    b: Model,
+    demanded: Mapping[Cell, Expr],
+    servers: Servers,
+    room: Mapping[tuple[int, int, int], int],
 ) -> None:
     """Put what is asked for on servers: in patterns, or one by one where there is `room`."""
     b.alone = pyo.Var(
         list(room), domain=pyo.NonNegativeIntegers, bounds=lambda _, *key: (0, room[key]),
         doc="(ours) units of a job on one server",
     )  # fmt: skip
-    group_of = {server: g for g, own in enumerate(servers.members) for server in own}
+    group_of = {server: g for g, members in enumerate(servers.members) for server in members}
     shares = servers.demand[:, None, :] / servers.scale
     used = use_by_cell(
         (units, server, (t,), shares[i, group_of[server]])
         for (i, server, t), units in b.alone.items()
     )  # fmt: skip
-    held: dict[Cell, list[Expr]] = {cell: [] for cell in asked}
+    held: dict[Cell, list[Expr]] = {cell: [] for cell in demanded}
     for units in (b.held, b.alone):
         for (i, _, t), count in units.items():
             held[i, t].append(count)
@@ -283,4 +288,4 @@ def _place_units(
 
     @b.Constraint(list(held), doc="(ours) units that the servers hold")
     def placed(_: Model, i: int, t: int) -> Expr:
-        return asked[i, t] <= total(held[i, t])
+        return demanded[i, t] <= total(held[i, t])

@@ -57,18 +57,29 @@ class OasisNames(DeclarativeProgram):
     """Resources and servers read by name; a group by its first and how many are like it."""
 
     SYMBOLS = symbols(
-        """
-        : x eq_2_all eq_8_one eq_11;
-        slot: done ended eq_2_sum eq_6 eq_7 eq_8 eq_8_sum eq_8_none_after; slot | : eq_2;
-        end: u eq_8_busy; end, slot: n; end, slot | slot: eq_3; worker server, slot: y eq_9 eq_30;
-        PS server, slot: z eq_10 eq_31; worker server, resource, slot: eq_4;
-        PS server, resource, slot: eq_5
-        """,
-        """
-        jobs: x u ended; workers: y n; PSs: z; worker-slots: done; utility a job: eq_11;
-        utility a worker: eq_3 eq_8 eq_8_none_after eq_9 eq_30; utility a PS: eq_7 eq_10 eq_31;
-        utility a worker-slot: eq_2 eq_2_sum eq_2_all; utility a server's whole capacity: eq_4 eq_5
-        """,
+        {
+            ("", "jobs"): "x",
+            ("", "utility a worker-slot"): "eq_2_all",
+            ("", ""): "eq_8_one",
+            ("", "utility a job"): "eq_11",
+            ("slot", "worker-slots"): "done",
+            ("slot", "jobs"): "ended",
+            ("slot", "utility a worker-slot"): "eq_2_sum",
+            ("slot", ""): "eq_6 eq_8_sum",
+            ("slot", "utility a PS"): "eq_7",
+            ("slot", "utility a worker"): "eq_8 eq_8_none_after",
+            ("slot |", "utility a worker-slot"): "eq_2",
+            ("end", "jobs"): "u",
+            ("end", ""): "eq_8_busy",
+            ("end, slot", "workers"): "n",
+            ("end, slot | slot", "utility a worker"): "eq_3",
+            ("worker server, slot", "workers"): "y",
+            ("worker server, slot", "utility a worker"): "eq_9 eq_30",
+            ("PS server, slot", "PSs"): "z",
+            ("PS server, slot", "utility a PS"): "eq_10 eq_31",
+            ("worker server, resource, slot", "utility a server's whole capacity"): "eq_4",
+            ("PS server, resource, slot", "utility a server's whole capacity"): "eq_5",
+        }
     )
     OBJECTIVE_UNIT = "utility"
 
@@ -114,8 +125,10 @@ class OasisProgram(OasisNames, base.OfflineProgram[OasisSolution]):
                 admitted = round(pyo.value(block.admitted, exception=False) or 0) == 1
                 if not admitted and not self.may_give_up:
                     continue
-                for own, more in zip(ran, blocks.read_job(block, self.instance, job), strict=True):
-                    own += more
+                for counts, more in zip(
+                    ran, blocks.read_job(block, self.instance, job), strict=True
+                ):
+                    counts += more
                 done = int(np.searchsorted(ran[0].sum(axis=1).cumsum(), self.instance.work_of(job)))
                 ran[0][done + 1 :] = ran[1][done + 1 :] = 0
                 if admitted or done < self.instance.horizon:
@@ -124,12 +137,12 @@ class OasisProgram(OasisNames, base.OfflineProgram[OasisSolution]):
                     begun[job.name] = ran
             elif plan.fixed.completion(job.name) is not None:
                 completed[job.name] = ran
-        found = self._solution(completed)
-        found.given_up = self._solution(begun).assignments()
-        return found
+        solution = self._solution(completed)
+        solution.given_up = self._solution(begun).assignments()
+        return solution
 
     def _solution(self, ran: Mapping[str, blocks.Counts]) -> OasisSolution:
-        workers, ps = ({name: own[side] for name, own in ran.items()} for side in (0, 1))
+        workers, ps = ({name: counts[side] for name, counts in ran.items()} for side in (0, 1))
         return OasisSolution(self.instance, workers, ps, formulation=self.formulation)
 
     def capacity_prices(self, duals: base.Duals) -> dict[str, Floats]:
@@ -309,9 +322,12 @@ class OasisDual(ScheduleDual):
     """
 
     SYMBOLS = symbols(
-        """job: mu; worker server, resource, slot: p; PS server, resource, slot: q;
-        job, schedule: eq_20""",
-        "utility: mu; utility a server's whole capacity: p q; share of the schedule: eq_20",
+        {
+            ("job", "utility"): "mu",
+            ("worker server, resource, slot", "utility a server's whole capacity"): "p",
+            ("PS server, resource, slot", "utility a server's whole capacity"): "q",
+            ("job, schedule", "share of the schedule"): "eq_20",
+        }
     )
 
     instance: OasisInstance

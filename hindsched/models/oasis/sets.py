@@ -115,7 +115,7 @@ class OasisJobSets:
             worker_slots=np.flatnonzero(worker_room.any(axis=0)).tolist(),
             ps_slots=np.flatnonzero(ps_room.any(axis=0)).tolist(),
             most=dict(enumerate(most.tolist()[first:], first)),
-            ends=_merged({end: own for end, own in utilities.items() if end >= soonest}),
+            ends=_merged({end: utility for end, utility in utilities.items() if end >= soonest}),
         )  # fmt: skip
 
 
@@ -127,14 +127,14 @@ def _where_any(room: Ints) -> dict[Cell, int]:
 
 def _merged(utilities: dict[int, float]) -> dict[int, float]:
     """Utility by end, runs of equal utility merged into their last."""
-    best, kept = max(utilities.values(), default=0.0), dict[int, float]()
+    best, merged = max(utilities.values(), default=0.0), dict[int, float]()
     for end, utility in utilities.items():
-        last = max(kept, default=0)
-        if kept and kept[last] - utility <= MERGE_TOLERANCE * abs(best):
-            kept[end] = kept.pop(last)
+        last = max(merged, default=0)
+        if merged and merged[last] - utility <= MERGE_TOLERANCE * abs(best):
+            merged[end] = merged.pop(last)
         else:
-            kept[end] = utility
-    return kept
+            merged[end] = utility
+    return merged
 
 
 @dataclass(frozen=True)
@@ -152,29 +152,29 @@ class OasisSets:
         cls, instance: OasisInstance, commitments: Commitments | None = None, grouped: bool = False
     ) -> OasisSets:
         """Sort the jobs into decided and open ones, and see what the decided ones leave free."""
-        given = commitments or Commitments()
+        commitments = commitments or Commitments()
         rows = {
-            name: rows if name in given.locked else given.history(name)
-            for name, rows in given.assignments.items()
+            name: rows if name in commitments.locked else commitments.history(name)
+            for name, rows in commitments.assignments.items()
         }
         fixed = OasisSolution.from_assignments(instance, rows)
-        now, used = given.now, []
+        now, used = commitments.now, []
         for name, counts, demand, capacity in (
             ("worker_capacity", fixed.workers, instance.worker_demand, instance.worker_capacity),
             ("ps_capacity", fixed.ps, instance.ps_demand, instance.ps_capacity),
         ):
             committed = np.zeros((len(capacity), instance.horizon + 1, capacity.shape[1]))
             for index, job in enumerate(instance.jobs):
-                if job.name in given.locked and job.name in counts:
+                if job.name in commitments.locked and job.name in counts:
                     committed[:, now:] += counts[job.name].T[:, now - 1 :, None] * demand[index]
             used.append(Servers.of(name, demand, capacity, committed, grouped))
         workers, ps = used
         jobs, decided = dict[int, OasisJobSets](), dict[int, float]()
         for index, job in enumerate(instance.jobs):
             done = int(fixed.workers[job.name].sum()) if job.name in fixed.workers else 0
-            if job.name in given.rejected:
+            if job.name in commitments.rejected:
                 decided[index] = 0.0
-            elif job.name in given.locked or done >= instance.work_of(job):
+            elif job.name in commitments.locked or done >= instance.work_of(job):
                 decided[index] = fixed.value(job.name)
             else:
                 first = max(job.arrival, now)

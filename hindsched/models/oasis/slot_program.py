@@ -72,5 +72,5 @@ class OasisSlotProgram:
         unused = (0, self.workloads - len(workload))
         self.workload.value = np.pad(workload, unused).astype(float)
         self.ps_needed.value = np.pad(ps_needed, unused).astype(float)
-        self.worker_price.value, self.ps_price.value = (one.astype(float) for one in prices)
-        self.worker_room.value, self.ps_room.value = (one[None].astype(float) for one in room)
+        self.worker_price.value, self.ps_price.value = (array.astype(float) for array in prices)
+        self.worker_room.value, self.ps_room.value = (array[None].astype(float) for array in room)

@@ -46,19 +46,6 @@ from hindsched.solutions.window_solution import WindowRow
 MOST_WHOLE = 10**6  # coefficients of the work's row are whole where none has to be larger
 
 
-class Paper(NamedTuple):
-    """Letters and equation numbers of a paper."""
-
-    ps: str  # letter of the PSs
-    together: str  # letter of "on one server"
-    counts: str  # numbers: counts are whole
-    hosting: str  # a host's PSs have bandwidth for the workers elsewhere
-    standing: str  # what "on one server" means
-    pace: str  # how fast a job is
-    within: str  # no worker of a window that is not chosen
-    split: str  # workers beside no PS
-
-
 class CapacityRows(NamedTuple):
     """CapacityRows rows (server, resource, slot), which link the jobs."""
 
@@ -73,10 +60,11 @@ class Family:
     """What a family says of one of its instances."""
 
     cluster: Any  # the servers as the rules see them: a `WindowInstance`
-    paper: Paper
     capacities: tuple[CapacityRows, ...]  # rows that link the jobs
     names: Mapping[str, Sequence[str]]  # by index
     solution: Callable[..., Any]  # of an instance, rows by job and a formulation
+    within: str  # number of the block's rows "no worker of a window that is not chosen"
+    split: str  # number of its rows "the chosen mode's workers beside no PS"
 
     def by_name(self, values: Floats) -> dict[str, Floats]:
         """Values by server, resource and slot, by the capacities' names."""
@@ -87,18 +75,20 @@ class Family:
         fixed: Mapping[str, Sequence[WindowRow]] | None = None,
     ) -> Any:  # fmt: skip
         """A solution of rows by job, and of what is fixed."""
-        found = {instance.jobs[j].name: own for j, own in rows.items() if own}
-        return self.solution(instance, {**(fixed or {}), **found}, formulation)
+        scheduled = {
+            instance.jobs[j].name: window_rows for j, window_rows in rows.items() if window_rows
+        }
+        return self.solution(instance, {**(fixed or {}), **scheduled}, formulation)
 
 
 def equation(
-    model: Model, number: str, sentence: str, *index: Any, suffix: str = ""
+    model: Model, number: str, sentence: str, *index: Any
 ) -> Callable[[Callable[..., Expr]], Callable[..., Expr]]:
-    """Make a rule a constraint under a paper's number, and a suffix where several say one thing."""
+    """Make a rule a constraint under a paper's number."""
 
     def add(rule: Callable[..., Expr]) -> Callable[..., Expr]:
         rows = pyo.Constraint(*index, rule=rule, doc=f"({number}) {sentence}")
-        model.add_component(f"eq_{number}{suffix}", rows)
+        model.add_component(f"eq_{number}", rows)
         return rule
 
     return add
@@ -146,7 +136,7 @@ class ModesJob(JobBlock):
 
     def __init__(self, block: Model, family: Family, job: WindowJobSets, relax: bool) -> None:
         self.block, self.cluster, self.job = block, family.cluster, job
-        b, modes, paper = block, job.modes, family.paper
+        b, modes = block, job.modes
         b.u = pyo.Var(
             job.columns, domain=binary(relax),
             doc="(ours) a mode starts in a slot on a PS host that holds so many of its workers",
@@ -158,14 +148,14 @@ class ModesJob(JobBlock):
         )  # fmt: skip
 
         @equation(
-            b, paper.within, "no worker of a window that is not chosen", list(job.most_beside)
+            b, family.within, "no worker of a window that is not chosen", list(job.most_beside)
         )
         def within(b: Model, m: int, L: int, t: int, h: int) -> Expr:
             most = job.most_beside[m, L, t, h]
             chosen = job.columns_of[m, L, t]
             return b.y[m, L, t, h] <= total(min(most, modes[c[0]].workers) * b.u[c] for c in chosen)
 
-        @equation(b, paper.split, "the chosen mode's workers beside no PS", list(job.columns_of))
+        @equation(b, family.split, "the chosen mode's workers beside no PS", list(job.columns_of))
         def split(b: Model, m: int, L: int, t: int) -> Expr:
             placed = total(b.y[m, L, t, h] for h in job.servers_of[m, L, t])
             return placed == total(job.beside(c) * b.u[c] for c in job.columns_of[m, L, t])

@@ -55,8 +55,10 @@ class WindowProgram(WindowNames, OfflineProgram[Planned]):
 
     def extract(self) -> Planned:
         rows = {j: block.read() for j, block in self.blocks.items()}
-        found: Planned = self.family.solution_of(self.instance, rows, self.formulation, self.fixed)
-        return found
+        solution: Planned = self.family.solution_of(
+            self.instance, rows, self.formulation, self.fixed
+        )
+        return solution
 
     def load(self, solution: Planned) -> None:
         for j, block in self.blocks.items():
@@ -68,7 +70,7 @@ class WindowProgram(WindowNames, OfflineProgram[Planned]):
 
         Of ``slots`` their means over the servers: its bounds merge the servers.
         """
-        found, servers = dict[str, Floats](), len(self.family.cluster.server_capacity)
+        by_name, servers = dict[str, Floats](), len(self.family.cluster.server_capacity)
         objective = next(self.model.component_data_objects(pyo.Objective, active=True))
         sign = 1 if objective.sense == pyo.maximize else -1
         for name, number, _, kinds in self.family.capacities:
@@ -76,8 +78,8 @@ class WindowProgram(WindowNames, OfflineProgram[Planned]):
             rows = self.model.component(f"eq_{number}")
             for (h, r, t), price in row_prices(rows, duals, sign).items():
                 prices[h, r, t - 1] = price
-            found[name] = prices.mean(axis=0) if self.form == SLOTS else prices
-        return found
+            by_name[name] = prices.mean(axis=0) if self.form == SLOTS else prices
+        return by_name
 
 
 def _complete_rows(solution: Any, name: str, pieces: bool) -> Sequence[WindowRow]:
@@ -95,7 +97,7 @@ def add_blocks(
 ) -> dict[int, ModesJob]:
     """Add the jobs' blocks."""
     model.job = pyo.Block(list(sets))
-    return {j: ModesJob(model.job[j], family, own, relax) for j, own in sets.items()}
+    return {j: ModesJob(model.job[j], family, job_sets, relax) for j, job_sets in sets.items()}
 
 
 def add_capacity_rows(

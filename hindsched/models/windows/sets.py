@@ -169,19 +169,19 @@ def sets_by_job(
     instance: WindowInstance, spans: Spans, *, in_pieces: bool = False
 ) -> dict[int, WindowJobSets]:
     """Sets of the jobs at these positions."""
-    found, room = dict[int, WindowJobSets](), instance.worker_room.T.tolist()
+    by_job, room = dict[int, WindowJobSets](), instance.worker_room.T.tolist()
     for j, sets, ways in _ways(instance, spans, in_pieces):
         for k, starts, places in ways:
             fits = {h: most for h, most in enumerate(room[sets.modes[k].worker_type]) if most}
             for t in starts:
                 sets.add(k, t, places, fits)
-        found[j] = sets
-    return found
+        by_job[j] = sets
+    return by_job
 
 
 def num_columns(instance: WindowInstance, spans: Spans, *, in_pieces: bool = False) -> int:
     """How many columns the jobs at these positions have where all are kept."""
-    ways = (way for _, _, own in _ways(instance, spans, in_pieces) for way in own)
+    ways = (way for _, _, job_ways in _ways(instance, spans, in_pieces) for way in job_ways)
     return sum(len(starts) * len(places) for _, starts, places in ways)
 
 
@@ -223,15 +223,15 @@ def fixed_rows(
     instance: Instance, commitments: Commitments, read_row: Callable[[Any, str, Assignment], AnyRow]
 ) -> dict[str, tuple[AnyRow, ...]]:
     """Rows of the jobs that can no longer change: locked, or begun before `now`."""
-    found: dict[str, tuple[AnyRow, ...]] = {}
+    fixed: dict[str, tuple[AnyRow, ...]] = {}
     for job in instance.jobs:
         rows = [
             read_row(instance, job.name, row) for row in commitments.assignments.get(job.name, ())
         ]
         begun = any(row.first < commitments.now for row in rows)
         if rows and (begun or job.name in commitments.locked):
-            found[job.name] = tuple(sorted(rows, key=lambda row: row.first))
-    return found
+            fixed[job.name] = tuple(sorted(rows, key=lambda row: row.first))
+    return fixed
 
 
 def left_by(

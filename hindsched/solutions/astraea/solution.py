@@ -81,10 +81,10 @@ class AstraeaSolution(WindowSolution):
         They add up to the jobs' revenues: `objective` is their sum, rounded.
         """
         incoming, outgoing = self.gains(), self.payments()
-        found = {name: incoming[name] - outgoing[name] for name in incoming}
+        net = {name: incoming[name] - outgoing[name] for name in incoming}
         for job in self.instance.jobs:
-            found[job.tenant] += Fraction(self.revenue(job.name) or 0)
-        return found
+            net[job.tenant] += Fraction(self.revenue(job.name) or 0)
+        return net
 
     def tenant_rows(self) -> list[JsonObject]:
         """One row a tenant: its jobs' revenue, paid, gained, what remains, and fairness.
@@ -98,14 +98,16 @@ class AstraeaSolution(WindowSolution):
         shares = (_mean_shares(instance.worker_quota) + _mean_shares(instance.ps_quota)) / 2
         rows = []
         for tenant, share in zip(instance.tenants, shares.tolist(), strict=True):
-            own = [self.revenue(job.name) for job in instance.jobs if job.tenant == tenant.name]
+            revenues = [
+                self.revenue(job.name) for job in instance.jobs if job.tenant == tenant.name
+            ]
             net = float(incomes[tenant.name])
             rows.append(
                 {
                     "tenant": tenant.name,
-                    "jobs": len(own),
-                    "completed": sum(value is not None for value in own),
-                    "job_revenue": math.fsum(value for value in own if value is not None),
+                    "jobs": len(revenues),
+                    "completed": sum(value is not None for value in revenues),
+                    "job_revenue": math.fsum(value for value in revenues if value is not None),
                     "paid": float(outgoing[tenant.name]),
                     "gained": float(incoming[tenant.name]),
                     "revenue": net,

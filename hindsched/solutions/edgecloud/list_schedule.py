@@ -32,19 +32,19 @@ class Past:
     @cached_property
     def busy(self) -> dict[int, set[int]]:
         """Slots from `now` on in which locked jobs run, by place."""
-        found: dict[int, set[int]] = {}
+        busy: dict[int, set[int]] = {}
         for run in self.locked:
             slots = range(max(run.first, self.now), run.last + 1)
-            found.setdefault(run.place, set()).update(slots)
-        return found
+            busy.setdefault(run.place, set()).update(slots)
+        return busy
 
     def done_on(self, j: int) -> dict[int, list[int]]:
         """Slots done by each started chunk of a job, by place."""
-        found: dict[int, list[int]] = {}
+        done: dict[int, list[int]] = {}
         for (job, _), (place, slots) in self.started.items():
             if job == j:
-                found.setdefault(place, []).append(slots)
-        return found
+                done.setdefault(place, []).append(slots)
+        return done
 
     def locked_ends(self) -> dict[int, int]:
         """Last slot of each locked job."""
@@ -101,8 +101,8 @@ def list_schedule(instance: EdgecloudInstance, past: Past) -> tuple[dict[int, in
 
     def hold(j: int, place: int, last: int) -> None:
         """A unit is taken up to a slot, in the cloud the one that is free first."""
-        own = in_cloud.get(instance.jobs[j].worker_type, ())
-        unit = place if place < cloud else min(own, key=free.__getitem__, default=None)
+        units = in_cloud.get(instance.jobs[j].worker_type, ())
+        unit = place if place < cloud else min(units, key=free.__getitem__, default=None)
         if unit is not None:
             free[unit] = max(free[unit], last + 1)
 
@@ -121,8 +121,10 @@ def list_schedule(instance: EdgecloudInstance, past: Past) -> tuple[dict[int, in
         if instance.has_cloud(job):
             alone = j not in past.on_edge and instance.cloud_ps(job.ps_type) is None
             ready = max(now, arrival + int(instance.cloud_upload[j]))
-            own = in_cloud.get(job.worker_type)
-            starts = [ready] * len(chunks) if own is None else [max(ready, free[u]) for u in own]
+            units = in_cloud.get(job.worker_type)
+            starts = (
+                [ready] * len(chunks) if units is None else [max(ready, free[u]) for u in units]
+            )
             slots = int(instance.cloud_slots[j]) if alone else edge
             ways.append(_dealt(j, chunks, [(start, cloud) for start in starts], slots))
         if places := instance.places(job):
@@ -139,9 +141,9 @@ def list_schedule(instance: EdgecloudInstance, past: Past) -> tuple[dict[int, in
 
 def _dealt(j: int, chunks: list[int], units: list[tuple[int, int]], slots: int) -> list[ChunkRun]:
     """Each chunk on the unit, by first free slot and place, on which it ends first."""
-    heap, found = sorted(units), list[ChunkRun]()
+    heap, runs = sorted(units), list[ChunkRun]()
     for chunk in chunks:
         first, place = heap[0]
-        found.append(ChunkRun(j, chunk, place, first, first + slots - 1))
+        runs.append(ChunkRun(j, chunk, place, first, first + slots - 1))
         heapq.heapreplace(heap, (first + slots, place))
-    return found
+    return runs

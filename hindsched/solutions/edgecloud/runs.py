@@ -163,9 +163,9 @@ def place_parameter_servers(
     spans = [span for span in active_spans(runs) if span[0] not in fixed]
     rows = list(kept)
     for kind in sorted({job.ps_type for job in instance.jobs}):
-        mine = [span for span in spans if instance.jobs[span[0]].ps_type == kind]
-        there = [held for held in kept if instance.jobs[held.job].ps_type == kind]
-        rows += _place_type(instance, kind, mine, set(together), there)
+        open_spans = [span for span in spans if instance.jobs[span[0]].ps_type == kind]
+        held_of_type = [held for held in kept if instance.jobs[held.job].ps_type == kind]
+        rows += _place_type(instance, kind, open_spans, set(together), held_of_type)
     return Runs.of(rows)
 
 

@@ -195,9 +195,9 @@ class EdgecloudSolution(Solution):
         shape = len(used) - 1, len(names), len(kinds)
         by_slot = np.cumsum(used, axis=0)[1:].reshape(shape)
         table = usage_table(by_slot, np.array(most), names, kinds)
-        for one in table:
-            if one["server"] == instance.cloud.name:
-                one["capacity"] = instance.cloud_workers(one["resource"])
+        for cell in table:
+            if cell["server"] == instance.cloud.name:
+                cell["capacity"] = instance.cloud_workers(cell["resource"])
         return table
 
 

@@ -169,8 +169,8 @@ class GangSolution(Solution):
         columns = (column.tolist() for column in self.rows[:4])
         for job, start, end, gpus, held in zip(*columns, self.rows.held, strict=True):
             counts = file_rows.write_counts(held, servers)
-            own = {"servers": counts} if counts else {"gpus": gpus}
-            row = {"from": start + 1, "to": end, **own}
+            held_gpus = {"servers": counts} if counts else {"gpus": gpus}
+            row = {"from": start + 1, "to": end, **held_gpus}
             written.setdefault(self.instance.jobs[job].name, []).append(row)
         return written
 
@@ -222,7 +222,7 @@ class GangSolution(Solution):
         """Start, weighted completion time, how the job waited and ran."""
         index, seconds = self.instance.job_index(job.name), self.instance.slot_seconds
         times = self.starts, self.completions, self.instance.submits, self._pieces
-        start, end, submit, pieces = (int(own[index]) for own in times)
+        start, end, submit, pieces = (int(array[index]) for array in times)
         done = (end - submit) * seconds if end >= 0 else None
         return {
             "start": start + 1 if start >= 0 else None,

@@ -151,7 +151,7 @@ class MlbrokerSolution(Solution):
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form, run-length over slots."""
         names = [center.name for center in self.instance.datacenters]
-        found: dict[str, list[Assignment]] = {}
+        assignments: dict[str, list[Assignment]] = {}
         for job, workers, ps in zip(self.instance.jobs, self.workers, self.ps, strict=True):
             rows = [
                 {"from": first, "to": last,
@@ -161,8 +161,8 @@ class MlbrokerSolution(Solution):
                 if ps[first - 1] >= 0
             ]  # fmt: skip
             if rows:
-                found[job.name] = rows
-        return found
+                assignments[job.name] = rows
+        return assignments
 
     @cached_property
     def resource_share(self) -> Floats:

@@ -44,8 +44,8 @@ class OasisSolution(Solution):
         self.ps: dict[str, Deployment] = {}
         for job in instance.jobs:
             pair = [
-                _checked_counts(given.get(job.name), (instance.horizon, width))
-                for given, width in zip((workers, ps), shapes, strict=True)
+                _checked_counts(deployed.get(job.name), (instance.horizon, width))
+                for deployed, width in zip((workers, ps), shapes, strict=True)
             ]
             if any(counts.any() for counts in pair):
                 self.workers[job.name], self.ps[job.name] = pair
@@ -62,8 +62,8 @@ class OasisSolution(Solution):
         def read(_: OasisInstance, where: str, row: Assignment) -> tuple[int, int, Ints, Ints]:
             file_rows.check_row_keys(where, row, {"from", "to"}, KEYS)
             workers, ps = (
-                file_rows.read_counts(f"{where}.{role}", row.get(role, {}), own)
-                for role, own in zip(("workers", "ps"), names, strict=True)
+                file_rows.read_counts(f"{where}.{role}", row.get(role, {}), servers)
+                for role, servers in zip(("workers", "ps"), names, strict=True)
             )
             return *file_rows.read_span(where, row, instance.horizon), workers, ps
 
@@ -71,11 +71,11 @@ class OasisSolution(Solution):
         deployed: tuple[dict[str, Deployment], dict[str, Deployment]] = ({}, {})
         for name, rows in file_rows.read_rows(instance, assignments, read).items():
             file_rows.refuse_overlap(f"rows of {name}", [row[:2] for row in rows])
-            for own, servers in zip(deployed, names, strict=True):
-                own[name] = np.zeros((instance.horizon, len(servers)), dtype=np.int64)
+            for counts_by_job, servers in zip(deployed, names, strict=True):
+                counts_by_job[name] = np.zeros((instance.horizon, len(servers)), dtype=np.int64)
             for first, last, *counts in rows:
-                for own, count in zip(deployed, counts, strict=True):
-                    own[name][first - 1 : last] = count
+                for counts_by_job, count in zip(deployed, counts, strict=True):
+                    counts_by_job[name][first - 1 : last] = count
         return cls(instance, *deployed, formulation=formulation)
 
     def assignments(self) -> dict[str, list[Assignment]]:
@@ -108,11 +108,11 @@ class OasisSolution(Solution):
         y = self.workers.get(job.name)
         per_slot = np.zeros(self.instance.horizon) if y is None else y.sum(axis=1)
         running = np.flatnonzero(per_slot > 0)
-        wanted = {key: getattr(job.utility, key, None) for key in ("target", "decay", "priority")}
+        target = {key: getattr(job.utility, key, None) for key in ("target", "decay", "priority")}
         return {
             "start": int(running[0]) + 1 if running.size else None,
             "value": self.value(job.name),
-            **wanted,
+            **target,
             "work": int(self.instance.work[self.instance.job_index(job.name)]),
             "worker_slots": int(per_slot.sum()),
             "most_workers": int(per_slot.max(initial=0)),
@@ -144,7 +144,7 @@ class OasisSolution(Solution):
 def _server_names(instance: OasisInstance) -> tuple[list[str], list[str]]:
     """Names of the worker servers and of the PS servers."""
     servers = instance.worker_servers, instance.ps_servers
-    worker_names, ps_names = ([server.name for server in own] for own in servers)
+    worker_names, ps_names = ([server.name for server in group] for group in servers)
     return worker_names, ps_names
 
 
@@ -165,10 +165,10 @@ def run_length(
     ]
 
 
-def _checked_counts(given: Deployment | None, shape: tuple[int, int]) -> Deployment:
-    if given is None:
+def _checked_counts(deployed: Deployment | None, shape: tuple[int, int]) -> Deployment:
+    if deployed is None:
         return np.zeros(shape, dtype=np.int64)
-    counts = np.asarray(given)
+    counts = np.asarray(deployed)
     if counts.shape != shape:
         raise ValueError(f"counts have shape {counts.shape}, not {shape}")
     if counts.dtype.kind == "f" and np.array_equal(counts, np.rint(counts)):

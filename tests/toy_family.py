@@ -25,7 +25,8 @@ from hindsched.instances import base as instances_base
 from hindsched.instances.base import Instance, Name, NonNegative, Positive, PositiveCount, Record
 from hindsched.kernel import Violation
 from hindsched.solutions.base import Assignments, Solution
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.base import FamilySolvers
+from hindsched.solvers.oracles.base import BranchingOracle, PlacingOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, Feature
 from hindsched.solvers.oracles.rows import Rows, RowSet
 
@@ -135,7 +136,7 @@ class ToySolution(Solution):
         return []
 
 
-class ToyOracle(BlockOracle):
+class ToyOracle(BranchingOracle):
     def __init__(self, instance: ToyInstance, formulation: str, layout: str) -> None:
         self.instance, self.formulation, self.layout = instance, formulation, layout
         self.sense = instance.sense
@@ -200,12 +201,8 @@ class ToyOracle(BlockOracle):
         empty = np.zeros(0, dtype=np.int64)
         return Response(0.0, 0.0, empty, np.zeros(0)) if self.optional else None
 
-    def assignments(self, block, response):
-        if self.layout != "servers":
-            return super().assignments(block, response)
-        group, start = response.plan
-        to = start + self.instance.jobs[block].length - 1
-        return [{"from": start, "to": to, "server": self.members[group][0]}]
+    def place(self, responses):
+        return None
 
     def use_of(self, solution):
         group_of = {name: g for g, names in enumerate(self.members) for name in names}
@@ -230,6 +227,26 @@ class ToyOracle(BlockOracle):
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
+class ToyServerOracle(PlacingOracle, ToyOracle):
+    best_response = ToyOracle.best_response
+
+    def assignments(self, block, response):
+        group, start = response.plan
+        to = start + self.instance.jobs[block].length - 1
+        return [{"from": start, "to": to, "server": self.members[group][0]}]
+
+
+class ToySolvers(FamilySolvers):
+    layouts = ("groups", "servers")
+
+    def build_oracle(self, instance, formulation, layout):
+        oracle = ToyServerOracle if layout == "servers" else ToyOracle
+        return oracle(instance, formulation, layout)
+
+    def tree_layouts(self, instance, formulation):
+        return ("servers",)
+
+
 def install(monkeypatch):
     """Make the toy families families for the length of a test."""
     monkeypatch.setattr(instances_base, "FAMILIES", (*instances_base.FAMILIES, *CLASSES))
@@ -237,11 +254,7 @@ def install(monkeypatch):
         contents = {
             "instances.{}.instance": {"INSTANCE": cls},
             "solutions.{}.solution": {"SOLUTION": ToySolution},
-            "solvers.families.{}.oracle": {
-                "ORACLE_ROWS": ("groups", "servers"),
-                "TREE_ROWS": ("servers",),
-                "build": lambda i, f, rows=None: ToyOracle(i, f, rows or "groups"),
-            },
+            "solvers.families.{}.oracle": {"SOLVERS": ToySolvers()},
         }
         for path, names in contents.items():
             module = ModuleType(f"hindsched.{path.format(family)}")

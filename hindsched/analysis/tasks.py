@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from hindsched.analysis.tables import jsonable, slot_rows
 from hindsched.errors import HindschedError, InputError
-from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.instances.base import Instance, family_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import time_limit
 from hindsched.online.protocol import OnlineAlgorithm, Theorem
@@ -196,14 +196,13 @@ def _offline(instance: Instance, task: Task) -> Record:
 
 def _bound_for_rivals(instance: Instance, options: Keywords) -> JsonObject | None:
     """Bound of the problem that rivals outside the feasible set solve, if the family has one."""
+    from hindsched.solvers.base import family_solvers
     from hindsched.solvers.door.api import solve
 
-    if not has_module("solvers.families", instance.family, "methods"):
+    rivals_bound = family_solvers(instance.family).rivals_bound
+    if rivals_bound is None:
         return None
-    module = family_module("solvers.families", instance.family, "methods")
-    if not hasattr(module, "RIVALS_BOUND"):
-        return None
-    method, formulation = module.RIVALS_BOUND
+    method, formulation = rivals_bound
     result = solve(instance, method, formulation=formulation, options=options)
     proof = result.certificate
     return {"bound": result.bound, "certificate": None if proof is None else proof.to_dict()}

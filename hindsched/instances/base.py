@@ -54,7 +54,7 @@ OFFERS = {
     "generator": ("PRESETS", "SUITES", "generate"),
     "solution": ("SOLUTION",),
     "offline": ("MODELS",),
-    "oracle": ("ORACLE_ROWS", "build"),
+    "oracle": ("SOLVERS",),
     "dynamics": ("State", "committed_rows"),
     "algorithms": ("ALGORITHMS",),
     "kernel": ("Problem",),

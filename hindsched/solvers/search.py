@@ -28,11 +28,10 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
-from hindsched.instances.base import family_module, has_module
 from hindsched.kernel import Violation
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solvers.door.work import spend
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import PlacingOracle, Response
 
 PRICE_MULTIPLES = (0.05, 0.3, 0.6, 0.9, 1.0, 1.15, 1.3)
 """Multiples of the dual prices at which jobs are put back."""
@@ -72,7 +71,7 @@ class NeighbourhoodSearch:
     """
 
     def __init__(
-        self, oracle: BlockOracle, prices: Floats | None = None, *, seed: int = 0,
+        self, oracle: PlacingOracle, prices: Floats | None = None, *, seed: int = 0,
         start: Solution | None = None,
     ) -> None:  # fmt: skip
         self.oracle = oracle
@@ -326,7 +325,7 @@ class _Given:
     rows: Sequence[Assignment]
 
 
-def _slot_of_row(oracle: BlockOracle) -> Floats:
+def _slot_of_row(oracle: PlacingOracle) -> Floats:
     """Slot of each linking row; 0 for rows without time."""
     slots = []
     for row_set in oracle.rows.sets:
@@ -334,17 +333,3 @@ def _slot_of_row(oracle: BlockOracle) -> Floats:
         labels = np.array(row_set.axes[-1][1], dtype=float) if row_set.has_slots else np.zeros(1)
         slots.append(np.broadcast_to(labels, shape if row_set.has_slots else (*shape, 1)).ravel())
     return np.concatenate(slots) if slots else np.zeros(0)
-
-
-def search_of(
-    oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None
-) -> Search:
-    """The search of an oracle's family, with one linking row a server; see `NeighbourhoodSearch`.
-
-    A family's ``solvers/families/FAMILY/search.py`` says None where its own search cannot be used.
-    """
-    family, found = oracle.instance.family, None
-    if has_module("solvers.families", family, "search"):
-        own = family_module("solvers.families", family, "search")
-        found = own.search_of(oracle, prices, seed=seed, start=start)
-    return found or NeighbourhoodSearch(oracle, prices, seed=seed, start=start)

@@ -33,11 +33,11 @@ import pytest
 
 import hindsched as hs
 from hindsched.kernel import reading
+from hindsched.solvers.base import family_solvers
 from hindsched.solvers.certificates.certificate import certify, oracle_of
 from hindsched.solvers.certificates.file import Leaf, certify_tree, verify_certificate
 from hindsched.solvers.oracles.base import RestrictedOracle, build_oracle
 from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
-from hindsched.solvers.tree.method import tree_rows
 from tests.kernel.agreement import checked
 from tests.second_opinion import instances
 from tests.second_opinion.enumeration import agrees
@@ -296,7 +296,8 @@ class Case:
         """What `solve` says is right, and so are its certificates."""
         assert optimum.value is not None
         methods = ["auto"]
-        if tree_rows(self.instance, formulation) and not formulation.endswith("literal"):
+        layouts = family_solvers(self.instance.family).tree_layouts(self.instance, formulation)
+        if layouts and not formulation.endswith("literal"):
             methods.append("tree")
         for method in methods:
             result = hs.solve(

@@ -11,9 +11,10 @@ from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import check_result, solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result, Status, StoppedBy
+from hindsched.solvers.families.oasis.oracle import OasisSolvers
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import solve_auto
-from tests.toy_family import PROBLEMS, brute_force, install, make, random_instance
+from tests.toy_family import PROBLEMS, ToySolvers, brute_force, install, make, random_instance
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,8 @@ T100 = "tests/data/instances/oasis-t100-i100-h50-s0.json"
 @pytest.fixture
 def no_tree(monkeypatch):
     """A route to the program: a tree would prove these instances before."""
-    monkeypatch.setattr(auto.tree, "tree_rows", lambda *_: ())
+    for solvers in (ToySolvers, OasisSolvers):
+        monkeypatch.setattr(solvers, "tree_layouts", lambda *_: ())
 
 
 def no_program(instance, formulation, options, on_progress, *, incumbent=None):

@@ -23,7 +23,7 @@ from hindsched.solvers.methods.base import serve_nobody
 from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree import method
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound
-from hindsched.solvers.tree.method import certify_optimum, node_program
+from hindsched.solvers.tree.method import certify_optimum
 from tests.kernel.agreement import KERNELS, bound_of, exact
 from tests.second_opinion.settle import optimum
 from tests.strategies.astraea import astraea_instances
@@ -44,9 +44,7 @@ SCHEDULED = "oasis-t10-i10-h25-s0"
 def grow(oracle, nodes=400, incumbent=None, prices=None):
     """A tree from prices 0, of at most so many nodes; no clock decides anything."""
     prices = np.zeros(oracle.rows.size) if prices is None else prices
-    known = oracle.instance.family in KERNELS
-    own = {"program": node_program(oracle.instance.family)} if known else {}
-    tree = BranchAndBound(oracle, prices, gap=1e-6, incumbent=incumbent, **own)
+    tree = BranchAndBound(oracle, prices, gap=1e-6, incumbent=incumbent)
     tree.run(lambda: None if tree.nodes < nodes else 0.0)
     return tree
 

@@ -50,7 +50,7 @@ from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.subproblem import UNTOLD, pays_more, solve_subproblem
 from hindsched.solvers.families.batchsched.oracle import BatchschedServers
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
-from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.base import PlacingOracle
 
 Order = Literal["index", "weight", "density"]
 PriceBase = Annotated[float, Field(gt=1, allow_inf_nan=False)]
@@ -293,7 +293,7 @@ class BatchschedReoptimise(Reoptimise):
         }  # fmt: skip
         return num_columns(known, spans)
 
-    def oracle_of(self, jobs: Sequence[JobRecord]) -> BlockOracle:
+    def oracle_of(self, jobs: Sequence[JobRecord]) -> PlacingOracle:
         """Oracle over as many slots as all known jobs need."""
         cluster: BatchschedInstance = self._environment.cluster.with_jobs(tuple(jobs))
         return BatchschedServers(cluster, self._environment.formulation, self._slots)
@@ -319,7 +319,7 @@ class BatchschedDualPrice(DualPrice):
         self._last = 0
         super().start(environment)
 
-    def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
+    def build_oracle(self, cluster: Instance, formulation: str) -> PlacingOracle:
         """Oracle over as many slots as are laid out now."""
         assert isinstance(cluster, BatchschedInstance)
         return BatchschedServers(cluster, formulation, self._slots)
@@ -331,7 +331,7 @@ class BatchschedDualPrice(DualPrice):
         self._grow(max(slot, self._last + 1) + shortest)
         return super().step(slot, arrivals)
 
-    def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
+    def _respond(self, oracle: PlacingOracle, block: int) -> list[Assignment] | None:
         """Best response; every job must run, so slots are added until one fits."""
         while True:
             if oracle.rows.size < self._layout.size:  # also since an arrival before it

@@ -26,7 +26,7 @@ from hindsched.solutions.edgecloud.list_schedule import read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
 from hindsched.solvers.families.edgecloud.methods import program_columns
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
-from hindsched.solvers.oracles.base import BlockOracle, build_oracle
+from hindsched.solvers.oracles.base import PlacingOracle, placing_oracle
 
 
 class Edgecloud(protocol.OnlineAlgorithm):
@@ -147,7 +147,7 @@ class EdgecloudDualPrice(DualPrice):
         self._ps_use = Counter[tuple[int, str, int]]()  # PSs taken by (place, type, slot)
         self._until = 0  # last slot in which anything is taken
 
-    def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
+    def _respond(self, oracle: PlacingOracle, block: int) -> list[Assignment] | None:
         assert isinstance(oracle, EdgecloudOracle)
         instance, job = oracle.instance, oracle.instance.jobs[block]
         alone = max(job.upload_slots.values()) + int(job.chunks * instance.edge_slots[block])
@@ -155,7 +155,7 @@ class EdgecloudDualPrice(DualPrice):
             cluster = self._environment.cluster
             if oracle.rows.size != self._residual.size:
                 longer = cluster.with_jobs(instance.jobs)
-                oracle = build_oracle(longer, self._environment.formulation, rows="servers")
+                oracle = placing_oracle(longer, self._environment.formulation)
             rows = super()._respond(oracle, block)
             if rows is not None:
                 self._until = max([self._until, *(row["to"] for row in rows)])
@@ -165,7 +165,7 @@ class EdgecloudDualPrice(DualPrice):
             self._lengthen()
 
     def _with_ps(
-        self, oracle: BlockOracle, job: EdgecloudJob, rows: list[Assignment]
+        self, oracle: PlacingOracle, job: EdgecloudJob, rows: list[Assignment]
     ) -> list[Assignment]:
         """The same rows with PSs that are free where they are numbered, at the edge if possible."""
         assert isinstance(oracle, EdgecloudOracle)
@@ -196,7 +196,7 @@ class EdgecloudDualPrice(DualPrice):
         self._environment = replace(self._environment, cluster=longer)
         assert self._rolling is not None, "edgecloud prices its linear program"
         self._rolling.move_to(longer)
-        self.lengthen(build_oracle(longer, self._environment.formulation, rows="servers").rows)
+        self.lengthen(placing_oracle(longer, self._environment.formulation).rows)
 
 
 class EdgecloudReoptimise(Reoptimise):

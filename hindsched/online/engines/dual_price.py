@@ -28,7 +28,7 @@ from hindsched.solutions.base import Assignment
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.rolling import RollingProgram
-from hindsched.solvers.oracles.base import BlockOracle, build_oracle
+from hindsched.solvers.oracles.base import PlacingOracle, placing_oracle
 from hindsched.solvers.oracles.rows import PriceRow, Rows
 
 
@@ -89,7 +89,7 @@ class DualPrice(OnlineAlgorithm):
         return Decision(new, tuple(new), tuple(rejected))
 
     def _duals(
-        self, slot: int, arrivals: tuple[JobRecord, ...], oracle: BlockOracle
+        self, slot: int, arrivals: tuple[JobRecord, ...], oracle: PlacingOracle
     ) -> Floats | None:
         """Capacity duals of the relaxation with everything decided so far fixed."""
         if self._rolling is None:
@@ -106,11 +106,11 @@ class DualPrice(OnlineAlgorithm):
             for rows in self._layout.sets if rows.name in prices
         })  # fmt: skip
 
-    def build_oracle(self, cluster: Instance, formulation: str) -> BlockOracle:
+    def build_oracle(self, cluster: Instance, formulation: str) -> PlacingOracle:
         """Oracle over the jobs of `cluster` with one linking row a server."""
-        return build_oracle(cluster, formulation, rows="servers")
+        return placing_oracle(cluster, formulation)
 
-    def _respond(self, oracle: BlockOracle, block: int) -> list[Assignment] | None:
+    def _respond(self, oracle: PlacingOracle, block: int) -> list[Assignment] | None:
         response = oracle.best_response(block, self._prices, self._residual)
         if response is None or response.plan is None:
             return None

@@ -19,7 +19,7 @@ from hindsched.json_types import JsonObject
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.door.subproblem import model_response
-from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
+from hindsched.solvers.oracles.base import PlacingOracle, Response, placing_oracle
 from hindsched.solvers.oracles.rows import PriceRow, Rows
 
 Engine = Literal["oracle", "model"]
@@ -53,7 +53,7 @@ class PrimalDual(OnlineAlgorithm):
         """Post the prices of the empty cluster."""
         self._environment = environment
         cluster, formulation = environment.cluster, environment.formulation
-        self._rows = build_oracle(cluster, formulation, rows="servers").rows  # one a server
+        self._rows = placing_oracle(cluster, formulation).rows  # one a server
         self._used = np.zeros(self._rows.size)
         self.residual = self._rows.capacity.copy()
         self._price = self.price_function(environment, self._rows)
@@ -65,7 +65,7 @@ class PrimalDual(OnlineAlgorithm):
         if not arrivals:
             return Decision()
         known = self._environment.cluster.with_jobs(arrivals)
-        oracle = build_oracle(known, self._environment.formulation, rows="servers")
+        oracle = placing_oracle(known, self._environment.formulation)
         assignments: dict[str, Sequence[Assignment]] = {}
         rejected: list[str] = []
         for block, job in enumerate(arrivals):
@@ -77,12 +77,12 @@ class PrimalDual(OnlineAlgorithm):
             self._admit(job.name, slot, response)
         return Decision(assignments, tuple(assignments), tuple(rejected))
 
-    def _respond(self, oracle: BlockOracle, block: int) -> Response | None:
+    def _respond(self, oracle: PlacingOracle, block: int) -> Response | None:
         if self.engine == "model":
             return model_response(oracle, block, self.posted_prices, self.residual)
         return self.respond_by_oracle(oracle, block)
 
-    def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
+    def respond_by_oracle(self, oracle: PlacingOracle, block: int) -> Response | None:
         """Best response at the posted prices on what is left."""
         return oracle.best_response(block, self.posted_prices, self.residual)
 

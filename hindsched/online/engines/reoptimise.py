@@ -35,7 +35,7 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Status
 from hindsched.solvers.door.rolling import RollingProgram
-from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle, row_layouts
+from hindsched.solvers.oracles.base import PlacingOracle, Response, placing_oracle, row_layouts
 
 MOST_COLUMNS = 10_000  # up to which a step's program is built; it then takes a second or so
 ROUNDS = 8  # times that prices look for further schedules in a step
@@ -152,10 +152,10 @@ class Reoptimise(OnlineAlgorithm):
         """Columns of this step's program, where an oracle can plan in its place; else 0."""
         return 0
 
-    def oracle_of(self, jobs: Sequence[JobRecord]) -> BlockOracle:
+    def oracle_of(self, jobs: Sequence[JobRecord]) -> PlacingOracle:
         """Oracle over some known jobs with one linking row a server; all have the same rows."""
         cluster = self._environment.cluster.with_jobs(tuple(jobs))
-        return build_oracle(cluster, self._environment.formulation, rows="servers")
+        return placing_oracle(cluster, self._environment.formulation)
 
     def waiting(self, job: JobRecord, slot: int) -> JobRecord:
         """A job that has not begun, as the oracle plans it from `slot` on."""
@@ -197,7 +197,7 @@ class Reoptimise(OnlineAlgorithm):
         self._count(slot, found.objective, found.bound, limited)
         return True
 
-    def _used(self, oracle: BlockOracle, jobs: Sequence[JobRecord]) -> list[Response]:
+    def _used(self, oracle: PlacingOracle, jobs: Sequence[JobRecord]) -> list[Response]:
         """What the plan gives some jobs, on the rows of their oracle."""
         if not jobs:
             return []
@@ -214,9 +214,7 @@ class Reoptimise(OnlineAlgorithm):
         formulation = self._environment.formulation
         if "servers" not in row_layouts(known.family):
             return None
-        oracle = build_oracle(known, formulation, rows="servers")
-        if not oracle.places:
-            return None
+        oracle = placing_oracle(known, formulation)
         names = {job.name for job in known.jobs}
         plan = {name: rows for name, rows in self._plan.items() if name in names}
         used: list[Response | None] = [None] * oracle.num_decided
@@ -244,7 +242,7 @@ class Reoptimise(OnlineAlgorithm):
 
 
 def inserted(
-    oracle: BlockOracle, residual: Floats, plan: Sequence[Response | None],
+    oracle: PlacingOracle, residual: Floats, plan: Sequence[Response | None],
     new: Sequence[bool] | None = None,
 ) -> list[Response | None]:  # fmt: skip
     """A plan in which each new job (all without a schedule) has its best on what others leave."""

@@ -39,7 +39,7 @@ from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import now
 from hindsched.solvers.families.oasis.methods import rest_of, rows_from, solve_by_ends, solve_rest
 from hindsched.solvers.families.oasis.oracle import OasisOracle
-from hindsched.solvers.oracles.base import BlockOracle, Response, build_oracle
+from hindsched.solvers.oracles.base import PlacingOracle, Response, placing_oracle
 from hindsched.solvers.oracles.rows import Rows
 from hindsched.solvers.search import NeighbourhoodSearch
 
@@ -133,7 +133,7 @@ class Oasis(PrimalDual):
         """On which the declared L depends."""
         return {"lower_floor": self.lower_floor, "units": self.units}
 
-    def respond_by_oracle(self, oracle: BlockOracle, block: int) -> Response | None:
+    def respond_by_oracle(self, oracle: PlacingOracle, block: int) -> Response | None:
         """Best schedule of a payoff worth admitting, or None."""
         assert isinstance(oracle, OasisOracle)
         asked = block, self.posted_prices, self.residual
@@ -197,7 +197,7 @@ class OasisReoptimise(Reoptimise):
         slots = sum(known.horizon - job.arrival + 1 for job in rest.jobs)
         bound: float | None
         if slots * places > MOST_PLACES:
-            oracle = build_oracle(rest, rolling.formulation, rows="servers")
+            oracle = placing_oracle(rest, rolling.formulation)
             plan = best_schedules(
                 oracle, oracle.rows.capacity, oracle.use_of(start), most_rounds=ROUNDS,
                 options=self.options,

@@ -1,6 +1,6 @@
 """Lagrangian bounds by a deflected Polyak subgradient method, over any family's pricing oracle.
 
-For prices p the bound of `BlockOracle.bound` is valid; this engine looks for good p. It minimises
+For prices p the bound of `PricingOracle.bound` is valid; this engine looks for good p. It minimises
 the convex function ``phi(p) = p.b + sum_j max_x [f - p.Ax]`` (maximising families; minus the bound
 for minimising ones), whose subgradient is ``b - use``:
 
@@ -27,7 +27,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify, che
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt, spend
-from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.base import PricingOracle
 from hindsched.solvers.oracles.rows import LARGEST_PRICE
 
 DEFLECTION = 0.7
@@ -71,7 +71,7 @@ class PricePoint:
     use: Floats  # total use of the blocks' best responses, (rows.size,)
 
 
-def evaluate(oracle: BlockOracle, prices: Floats) -> PricePoint:
+def evaluate(oracle: PricingOracle, prices: Floats) -> PricePoint:
     """Ask all blocks for their best responses at `prices`.
 
     An instance without a solution drives a search to prices without end; those beyond
@@ -94,7 +94,7 @@ class Subgradient:
     """
 
     def __init__(
-        self, oracle: BlockOracle, start_prices: Floats | None = None, *,
+        self, oracle: PricingOracle, start_prices: Floats | None = None, *,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         check_certifies(oracle)
@@ -204,7 +204,8 @@ class Subgradient:
 
 
 def subgradient_bound(
-    oracle: BlockOracle, options: SolveOptions | None = None, *, start_prices: Floats | None = None,
+    oracle: PricingOracle, options: SolveOptions | None = None, *,
+    start_prices: Floats | None = None,
     target: float | None = None, max_iterations: int | None = None,
     on_progress: Progress | None = None,
 ) -> BoundResult:  # fmt: skip

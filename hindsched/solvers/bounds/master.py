@@ -25,7 +25,7 @@ from hindsched.json_types import JsonObject
 from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.standard_form import objective_factor
 from hindsched.solvers.door.work import interrupted, spend
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import PricingOracle, Response
 from hindsched.solvers.oracles.decisions import Feature
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4  # HiGHS's names of the two
@@ -78,7 +78,7 @@ class Master:
     """
 
     def __init__(
-        self, oracle: BlockOracle, penalty: float, capacity: Floats | None = None,
+        self, oracle: PricingOracle, penalty: float, capacity: Floats | None = None,
         iterations: int | None = None,
     ) -> None:  # fmt: skip
         self.oracle, self.penalty = oracle, penalty

@@ -21,7 +21,7 @@ from hindsched.solvers.bounds.master import Column, Master
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.work import now
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import PlacingOracle, Response
 
 LEFT_OUT = 10.0
 """What a job that must run costs where it does not, in the largest cost of a schedule."""
@@ -38,7 +38,7 @@ class Plan:
 
 
 def schedule_prices(
-    oracle: BlockOracle, residual: Floats, *, most_rounds: int = 20, iterations: int | None = None
+    oracle: PlacingOracle, residual: Floats, *, most_rounds: int = 20, iterations: int | None = None
 ) -> Floats | None:
     """Duals of the linking rows, one a server, when the oracle's jobs share what is left.
 
@@ -60,7 +60,7 @@ def schedule_prices(
 
 
 def best_schedules(
-    oracle: BlockOracle, residual: Floats, start: Sequence[Response | None], *, most_rounds: int,
+    oracle: PlacingOracle, residual: Floats, start: Sequence[Response | None], *, most_rounds: int,
     options: SolveOptions,
 ) -> Plan:  # fmt: skip
     """The best plan of the schedules that prices find in so many rounds, and a bound on all plans.
@@ -105,7 +105,7 @@ class _Known:
     """Schedules found so far, the master over them, and the bound of the last prices."""
 
     def __init__(
-        self, oracle: BlockOracle, residual: Floats, iterations: int | None = None
+        self, oracle: PlacingOracle, residual: Floats, iterations: int | None = None
     ) -> None:
         self.oracle, self.residual = oracle, residual
         self.sign = 1 if oracle.sense == "max" else -1

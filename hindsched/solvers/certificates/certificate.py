@@ -5,7 +5,7 @@ pricing oracle recomputes it in seconds (`certificate_file`), without a solver a
 the engine that found the prices: this module imports none.
 
 The bound is valid only because (a) the oracle answers at full capacity, (b) it is exact or errs
-outward (``BlockOracle.exact``), (c) what a horizon leaves out is covered by an outside option at
+outward (``PricingOracle.exact``), (c) what a horizon leaves out is covered by an outside option at
 least as good, (d) the right sides are the real capacities, and (e) sums are rounded outward. The
 first two are enforced here, the others are properties of a family's oracle and tested there.
 """
@@ -24,7 +24,12 @@ from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.notebook_card import card
 from hindsched.solutions.base import Solution
-from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.base import (
+    RELATIVE_ROUNDING,
+    PricingOracle,
+    build_oracle,
+    row_layouts,
+)
 from hindsched.solvers.oracles.rows import Rows
 
 CERTIFICATE_FORMAT = "hindsched-certificate/1"
@@ -97,7 +102,7 @@ class Certificate:
         return self.bound < other.bound if self.sense == "max" else self.bound > other.bound
 
 
-def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> Certificate:
+def certify(oracle: PricingOracle, prices: Floats, kind: Kind = "lagrangian") -> Certificate:
     """Turn prices, finite and not negative, into a certificate: their bound, rounded outward.
 
     `SolveFailed` if a mandatory job has no schedule at all: the problem is infeasible, not bounded.
@@ -115,7 +120,7 @@ def certify(oracle: BlockOracle, prices: Floats, kind: Kind = "lagrangian") -> C
     return assemble(oracle, prices, oracle.bound(prices), kind)
 
 
-def check_certifies(oracle: BlockOracle) -> None:
+def check_certifies(oracle: PricingOracle) -> None:
     """Refuse an oracle whose best responses may fall short of the block's optimum."""
     if not oracle.exact:
         rule = "its pricing oracle is not exact, so its prices prove no bound"
@@ -151,7 +156,7 @@ def check_same_problem(solution: Solution, certificate: Certificate) -> None:
 
 
 def check_claim(
-    oracle: BlockOracle, prices: Floats, bound: float, claimed: float, where: str = "bound",
+    oracle: PricingOracle, prices: Floats, bound: float, claimed: float, where: str = "bound",
     proof: str = "the prices",
 ) -> None:  # fmt: skip
     """Refuse a claimed bound that is better than what is proven.
@@ -166,13 +171,13 @@ def check_claim(
         raise InputError(where, claimed, f"{proof} prove {bound!r}")
 
 
-def oracle_of(certificate: Certificate, instance: Instance) -> BlockOracle:
+def oracle_of(certificate: Certificate, instance: Instance) -> PricingOracle:
     """The oracle in the certificate's own layout."""
     oracle = build_oracle(instance, certificate.formulation, rows=certificate.layout)
     return oracle.on_rows(certificate.rows)
 
 
-def assemble(oracle: BlockOracle, prices: Floats, bound: float, kind: Kind) -> Certificate:
+def assemble(oracle: PricingOracle, prices: Floats, bound: float, kind: Kind) -> Certificate:
     """The certificate of a bound that prices prove; one that is infinite is refused."""
     if not math.isfinite(bound):
         raise SolveFailed(f"{oracle.instance.name}: a job has no schedule, so nothing is bounded")

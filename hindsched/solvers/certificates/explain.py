@@ -24,7 +24,7 @@ from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
 from hindsched.solvers.certificates.certificate import Certificate, check_same_problem, oracle_of
-from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.base import PricingOracle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,7 +174,7 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     )  # fmt: skip
 
 
-def _check_reading(oracle: BlockOracle, use: Floats, total: float, objective: float) -> None:
+def _check_reading(oracle: PricingOracle, use: Floats, total: float, objective: float) -> None:
     """Refuse a reading of the solution that is not the solution: objective or use differ."""
     if abs(total - objective) > 1e-9 * max(1.0, abs(objective)):
         raise InputError("solution", objective, f"its schedules have objective {total!r}")

@@ -2,7 +2,7 @@
 
 Row layouts. A family may price the same capacities in several layouts (one row a server, one row
 a group of identical servers, ...); the file names its own. Older files name row sets and labels
-only: the layout is the first of the family's ``ORACLE_ROWS`` that knows all of them and proves the
+only: the layout is the first of the family's `row_layouts` that knows all of them and proves the
 bound. Prices that fit two layouts are harmless: a bound recomputed in *any* layout is a bound.
 
 Certificates of kind ``tree``. One price vector proves the Lagrangian bound and nothing better. A
@@ -36,8 +36,14 @@ from hindsched.solutions.base import check_belongs
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates import certificate as base
 from hindsched.solvers.door.options import DEFAULT_GAP
-from hindsched.solvers.oracles.base import BlockOracle, RestrictedOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.base import (
+    PricingOracle,
+    RestrictableOracle,
+    build_oracle,
+    row_layouts,
+)
 from hindsched.solvers.oracles.decisions import Axes, BranchDecision, from_file, to_file
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 EXPLAINING_STEPS = 150
 """Subgradient steps from the leaves' prices to prices that explain a gap without branching."""
@@ -120,7 +126,7 @@ class TreeCertificate(base.Certificate):
 
 
 def certify_tree(
-    oracle: BlockOracle, leaves: Sequence[tuple[Sequence[BranchDecision], Floats]]
+    oracle: RestrictableOracle, leaves: Sequence[tuple[Sequence[BranchDecision], Floats]]
 ) -> TreeCertificate:
     """Turn a tree's leaves (decisions from the root down, prices) into a certificate.
 
@@ -217,7 +223,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     raise complaint
 
 
-def _prove(oracle: BlockOracle, prices: Any, claimed: float, kind: Any) -> base.Certificate:
+def _prove(oracle: PricingOracle, prices: Any, claimed: float, kind: Any) -> base.Certificate:
     """Recompute the bound of one price vector."""
     prices = oracle.paid(prices)
     bound = oracle.bound(prices)
@@ -225,11 +231,11 @@ def _prove(oracle: BlockOracle, prices: Any, claimed: float, kind: Any) -> base.
     return base.assemble(oracle, prices, bound, kind)
 
 
-def _read_leaves(oracle: BlockOracle, rows: Any) -> Any:
+def _read_leaves(oracle: PricingOracle, rows: Any) -> Any:
     """Decisions, prices and stated bounds of the leaves that are a tree's ``prices``."""
     if not isinstance(rows, list) or not rows:
         raise InputError("prices", rows, "must be the list of leaves of a tree")
-    if not oracle.features:
+    if not isinstance(oracle, RestrictableOracle) or not oracle.features:
         raise InputError("kind", "tree", "the blocks of this family cannot be restricted")
     blocks, read = _block_names(oracle), list[tuple[Decisions, Floats, Any]]()
     for number, row in enumerate(rows):
@@ -242,7 +248,7 @@ def _read_leaves(oracle: BlockOracle, rows: Any) -> Any:
     return read
 
 
-def _prove_leaves(oracle: BlockOracle, read: Any, claimed: float, kind: Any) -> TreeCertificate:
+def _prove_leaves(oracle: Any, read: Any, claimed: float, kind: Any) -> TreeCertificate:
     """Recompute a tree's bound: its leaves cover the root, and none claims more than is proven."""
     check_cover([decisions for decisions, _, _ in read], "prices")
     leaves = [_bound_leaf(oracle, decisions, prices) for decisions, prices, _ in read]
@@ -282,12 +288,12 @@ def check_cover(leaves: Sequence[Decisions], where: str) -> None:
         waiting += [(side, depth + 1) for side in sides]
 
 
-def _bound_leaf(oracle: BlockOracle, decisions: Decisions, prices: Floats) -> Leaf:
+def _bound_leaf(oracle: PricingOracle, decisions: Decisions, prices: Floats) -> Leaf:
     bound = RestrictedOracle(oracle, decisions).bound(prices)
     return Leaf(decisions, prices, bound if math.isfinite(bound) else None)
 
 
-def _check_stated(oracle: BlockOracle, leaf: Leaf, stated: Any, where: str) -> None:
+def _check_stated(oracle: PricingOracle, leaf: Leaf, stated: Any, where: str) -> None:
     """Refuse a leaf that states a better bound than it has, or an emptiness that it has not."""
     if stated is None:
         if leaf.bound is not None:
@@ -302,7 +308,7 @@ def _check_stated(oracle: BlockOracle, leaf: Leaf, stated: Any, where: str) -> N
         base.check_claim(restricted, leaf.prices, leaf.bound, float(stated), where)
 
 
-def _worst(oracle: BlockOracle, leaves: Sequence[Leaf]) -> Leaf:
+def _worst(oracle: PricingOracle, leaves: Sequence[Leaf]) -> Leaf:
     sign = 1.0 if oracle.sense == "max" else -1.0
     bounded = [leaf for leaf in leaves if leaf.bound is not None]
     if not bounded:
@@ -310,7 +316,7 @@ def _worst(oracle: BlockOracle, leaves: Sequence[Leaf]) -> Leaf:
     return max(bounded, key=lambda leaf: sign * (leaf.bound or 0.0))
 
 
-def _assemble_tree(oracle: BlockOracle, leaves: Sequence[Leaf]) -> TreeCertificate:
+def _assemble_tree(oracle: RestrictableOracle, leaves: Sequence[Leaf]) -> TreeCertificate:
     worst = _worst(oracle, leaves)
     assert worst.bound is not None
     about = oracle.instance
@@ -321,6 +327,6 @@ def _assemble_tree(oracle: BlockOracle, leaves: Sequence[Leaf]) -> TreeCertifica
     )  # fmt: skip
 
 
-def _block_names(oracle: BlockOracle) -> tuple[str, ...]:
+def _block_names(oracle: PricingOracle) -> tuple[str, ...]:
     """Names of the blocks that decisions may be on, which come first."""
     return tuple(oracle.block_name(block) for block in range(oracle.num_decided))

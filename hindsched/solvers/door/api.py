@@ -14,32 +14,28 @@ from dataclasses import replace
 import numpy as np
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, check_family, family_module, has_module
+from hindsched.instances.base import Instance
 from hindsched.json_types import Keywords
 from hindsched.limits import nobody_asked, time_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.base import Method, family_solvers
 from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door import work
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
 from hindsched.solvers.door.result import LineProgress, Progress, Result, Status, StoppedBy
-from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method, certain
+from hindsched.solvers.methods.base import certain
 from hindsched.solvers.oracles.base import build_oracle
-from hindsched.solvers.tree.method import tree_rows
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 ROUNDING = 1e-9
 """Relative rounding of an objective's sum, which is all that may beat a certificate's bound."""
 
 
 def methods(family: str) -> dict[str, Method]:
-    """Methods of `solve` by name: ``METHODS`` of the family's ``methods``, or the generic ones."""
-    check_family(family)
-    if not has_module("solvers.families", family, "methods"):
-        return generic_methods()
-    found: dict[str, Method] = family_module("solvers.families", family, "methods").METHODS
-    return found
+    """Methods of `solve` by name: the family's, or the generic ones."""
+    return family_solvers(family).methods()
 
 
 def solve(
@@ -122,10 +118,11 @@ def compile_solve(family: str) -> None:
         formulation = tiny.check_formulation(None)
         with work.catch_interrupt() as asked:
             _counted(methods(family)["auto"], tiny, formulation, "auto", options, None)
-            for rows in tree_rows(tiny, formulation):  # the solve may have ended before any node
-                oracle = build_oracle(tiny, formulation, rows=rows)
-                for block in range(oracle.num_decided):
-                    oracle.restricted_response(block, np.zeros(oracle.rows.size), {})
+            for rows in family_solvers(family).tree_layouts(tiny, formulation):
+                # the solve may have ended before any node
+                oracle = RestrictedOracle(build_oracle(tiny, formulation, rows=rows), ())
+                for block in range(oracle.oracle.num_decided):
+                    oracle.best_response(block, np.zeros(oracle.rows.size))
             if asked.is_set():
                 raise work.interruption()
 

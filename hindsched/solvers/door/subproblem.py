@@ -18,7 +18,7 @@ from hindsched.solutions.base import Solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import PlacingOracle, PricingOracle, Response
 
 EXACT = SolveOptions(gap=1e-9)
 UNTOLD = 1e-6  # payoffs that differ by less, absolutely or relatively, a solver cannot tell apart
@@ -44,9 +44,9 @@ def solve_subproblem(
 
 
 def model_response(
-    oracle: BlockOracle, block: int, prices: Floats, residual: Floats | None = None
+    oracle: PlacingOracle, block: int, prices: Floats, residual: Floats | None = None
 ) -> Response | None:
-    """`BlockOracle.best_response` by a subproblem that is asked once, ties by the oracle's rule."""
+    """`PlacingOracle.best_response` by a subproblem solved once, ties by the oracle's rule."""
     program = subproblem(oracle.instance, block, oracle.formulation)
     left = None if residual is None else oracle.rows.unpack(residual)
     solution = solve_subproblem(program, oracle.rows.unpack(prices), left)
@@ -61,7 +61,7 @@ def model_response(
 
 
 def response_of(
-    oracle: BlockOracle, block: int, solution: Solution | None, prices: Floats
+    oracle: PricingOracle, block: int, solution: Solution | None, prices: Floats
 ) -> Response | None:
     """A solution of a subproblem as the block's response at `prices`."""
     response = None if solution is None else oracle.use_of(solution)[block]

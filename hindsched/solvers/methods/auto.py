@@ -20,6 +20,7 @@ from threading import Event
 
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
+from hindsched.solvers.base import Method, family_solvers
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
@@ -27,9 +28,9 @@ from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Progress, Result, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.methods import base
-from hindsched.solvers.oracles.base import build_oracle, row_layouts
+from hindsched.solvers.oracles.base import build_oracle, placing_oracle, row_layouts
 from hindsched.solvers.parallel import SideBySide, threads_of
-from hindsched.solvers.search import Search, search_of
+from hindsched.solvers.search import Search
 from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import NodeSolutions
 from hindsched.solvers.tree.node_program import column_generation_bound
@@ -195,9 +196,11 @@ class BoundAndSearch(base.Run):
         self.search, self._guiding = search, self.bounding.best.bound
 
     def _new_search(self, seed: int, start: Solution | None) -> Search:
-        servers = build_oracle(self.oracle.instance, self.oracle.formulation, rows="servers")
+        servers = placing_oracle(self.oracle.instance, self.oracle.formulation)
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
-        return search_of(servers, prices, seed=seed, start=start)
+        return family_solvers(servers.instance.family).search(
+            servers, prices, seed=seed, start=start
+        )
 
     def _bound_for(self, clock: Clock) -> None:
         while not self._ends(clock) and not self.bounding.converged:
@@ -252,7 +255,7 @@ def solve_auto(
         if not small:
             both.run(both.clock.seconds, helpers=threads - 1)
         else:
-            has_tree = bool(tree.tree_rows(instance, formulation))
+            has_tree = bool(family_solvers(instance.family).tree_layouts(instance, formulation))
             share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
             both.run(min(most, share * both.clock.seconds))
             if both.known.stopped_by not in ENDED:
@@ -353,7 +356,7 @@ def _grow(both: BoundAndSearch, clock: Clock) -> Result:
 
 def generic_methods(
     find_incumbent: base.FindIncumbent | None = None, program: Program = base.solve_milp
-) -> dict[str, base.Method]:
+) -> dict[str, Method]:
     """The methods of a family that has a program and a pricing oracle.
 
     `find_incumbent` gives a cheap feasible solution from which `milp`, `auto` and `tree` begin; by
@@ -362,7 +365,7 @@ def generic_methods(
     """
     find = find_incumbent or base.serve_nobody
 
-    def begun(solve: Callable[..., Result]) -> base.Method:
+    def begun(solve: Callable[..., Result]) -> Method:
         def method(
             instance: Instance, formulation: str, options: SolveOptions, report: Progress | None
         ) -> Result:

@@ -35,8 +35,6 @@ from hindsched.solvers.door.work import Clock
 from hindsched.solvers.oracles.base import build_oracle
 
 DEFAULT_SECONDS = 60.0  # time limit of anytime methods when the options give none
-Method = Callable[[Instance, str, SolveOptions, Progress | None], Result]
-"""``method(instance, formulation, options, on_progress) -> Result``."""
 FindIncumbent = Callable[[Instance, str], Solution | None]
 """A cheap feasible solution to begin from, or None."""
 

@@ -20,15 +20,16 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
+from hindsched.solvers.base import family_solvers
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.file import certify_tree
 from hindsched.solvers.door.program import next_to_nothing
 from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import interrupted, now, spend
-from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle
 from hindsched.solvers.oracles.decisions import BranchDecision
 from hindsched.solvers.search import Search
-from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram
+from hindsched.solvers.tree.node_program import Answers, NodeBound
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
@@ -38,8 +39,6 @@ that looking for solutions may take."""
 PATIENCE = 3.0  # about how many calls in a row that find nothing halve that share
 FindSolution = Callable[[Floats], Solution | None]
 """A checked solution that a node's prices lead to, or None."""
-MakeProgram = Callable[[Any, float], Any]
-"""``make(oracle, size)``: a `NodeProgram`, or what a family has in its place."""
 
 
 @dataclass
@@ -59,17 +58,15 @@ class BranchAndBound:
     """The search, resumable, from prices of an exact oracle with features.
 
     The oracle's layout is the certificate's. `find_solution` looks for solutions near the nodes
-    while `looks` says so: not where the incumbent is the best. `program` makes what bounds the
-    nodes.
+    while `looks` says so: not where the incumbent is the best.
     """
 
     def __init__(
-        self, oracle: BlockOracle, prices: Floats, *, gap: float,
+        self, oracle: RestrictableOracle, prices: Floats, *, gap: float,
         incumbent: Solution | None = None, find_solution: FindSolution | None = None,
-        program: MakeProgram = NodeProgram, looks: bool = True,
+        looks: bool = True,
     ) -> None:  # fmt: skip
         self.oracle, self.gap, self.looks = oracle, gap, looks
-        self._make_program = program
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self.incumbent = incumbent
         self.objective = None if incumbent is None else incumbent.objective()
@@ -203,7 +200,8 @@ class BranchAndBound:
         if self._program is None:
             least = min(1.0, abs(self.objective or 1.0))  # a bound may be next to 0
             size = max(abs(self.root.bound), least)
-            self._program = self._make_program(self.oracle, size)
+            family = family_solvers(self.oracle.instance.family)
+            self._program = family.node_program(self.oracle, size)
         found: NodeBound = self._program.bound(
             node.decisions, node.prices, self._cutoff, seconds, node.answers
         )
@@ -236,7 +234,7 @@ class BranchAndBound:
 class NodeSolutions:
     """Goes on with a search of schedules on real servers under the nodes' prices."""
 
-    def __init__(self, oracle: BlockOracle, search: Search) -> None:
+    def __init__(self, oracle: PricingOracle, search: Search) -> None:
         self.oracle, self.search, self._interrupted = oracle, search, interrupted()
         self._begun = self._last = now()
         self._spent, self._in_vain = 0.0, 0

@@ -2,10 +2,10 @@
 
 The certificate is the tree, of kind ``tree`` (`certificates.file`); one that is not closed in time
 is a bound like any other, better than its root's. Which layouts are branched on is the family's
-choice (``TREE_ROWS``): they must be able to restrict their blocks. An aggregated one comes first,
-for it has the smaller tree; if it ends with schedules that it takes together but real servers
-cannot hold, a new tree on the next goes on from the best solution, and the better certificate
-stands.
+choice (`FamilySolvers.tree_layouts`): they must be able to restrict their blocks. An aggregated one
+comes first, for it has the smaller tree; if it ends with schedules that it takes together but real
+servers cannot hold, a new tree on the next goes on from the best solution, and the better
+certificate stands.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import replace
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, family_module, has_module
+from hindsched.instances.base import Instance
+from hindsched.solvers.base import Method, family_solvers
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import LineProgress, Progress, Result, StoppedBy, status_of
 from hindsched.solvers.door.work import UNIT_SECONDS, Clock, catch_interrupt, counting
-from hindsched.solvers.methods.base import Method, Run
-from hindsched.solvers.oracles.base import BlockOracle, build_oracle
-from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution, MakeProgram
-from hindsched.solvers.tree.node_program import NodeProgram
+from hindsched.solvers.methods.base import Run
+from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle, build_oracle
+from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution
 
 SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
@@ -38,38 +38,16 @@ SMALL_TREE = 50_000
 """Jobs x linking rows up to which a tree is grown to certify an optimum that a solver proved."""
 
 
-def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
-    """Layouts of the rows that are branched on, the first first; empty if none is.
-
-    The family's ``TREE_ROWS``, or where not every problem of it can be restricted what its
-    ``tree_rows(instance, formulation)`` says.
-    """
-    module = family_module("solvers.families", instance.family, "oracle")
-    if hasattr(module, "tree_rows"):
-        found: tuple[str, ...] = module.tree_rows(instance, formulation)
-        return found
-    known: tuple[str, ...] = getattr(module, "TREE_ROWS", ())
-    return known
-
-
-def node_program(family: str) -> MakeProgram:
-    """What bounds a family's nodes: ``NODE_PROGRAM`` of its module ``nodes``, if it has one."""
-    if not has_module("solvers.families", family, "nodes"):
-        return NodeProgram
-    found: MakeProgram = family_module("solvers.families", family, "nodes").NODE_PROGRAM
-    return found
-
-
 def check_has_tree(instance: Instance, formulation: str) -> None:
     """Refuse the method for a problem whose blocks cannot be restricted."""
-    if not tree_rows(instance, formulation):
+    if not family_solvers(instance.family).tree_layouts(instance, formulation):
         rule = f"family {instance.family} cannot restrict the blocks of {formulation}"
         raise InputError("method", "tree", rule)
 
 
 def grow(
     run: Run, clock: Clock | None = None, *, looks: bool = True,
-    find: Callable[[BlockOracle], FindSolution] | None = None,
+    find: Callable[[PricingOracle], FindSolution] | None = None,
 ) -> Result:  # fmt: skip
     """Grow a tree on one layout after the other until one closes the gap or the time is over.
 
@@ -82,10 +60,11 @@ def grow(
     known, clock, nodes = run.known, clock or run.clock, 0
     root = build_oracle(known.instance, known.formulation)
     prices = _known_prices(run, root)
-    for rows in tree_rows(known.instance, known.formulation):
-        oracle, start = root, prices
+    layouts = family_solvers(known.instance.family).tree_layouts(known.instance, known.formulation)
+    for rows in layouts:
+        oracle, start = build_oracle(known.instance, known.formulation, rows=rows), prices
+        assert isinstance(oracle, RestrictableOracle)
         if rows != root.layout:
-            oracle = build_oracle(known.instance, known.formulation, rows=rows)
             search = Subgradient(oracle, oracle.prices_of(root, prices))
             while search.iterations <= ROOT_ITERATIONS and not search.converged:
                 search.step(known.objective)
@@ -93,7 +72,6 @@ def grow(
         tree = BranchAndBound(
             oracle, start, gap=run.options.gap, incumbent=known.solution, looks=looks,
             find_solution=None if find is None else find(oracle),
-            program=node_program(known.instance.family),
         )  # fmt: skip
         tree.run(lambda: clock.seconds_left, run.on_progress)
         nodes += tree.nodes
@@ -112,7 +90,7 @@ def grow(
     return known
 
 
-def _known_prices(run: Run, oracle: BlockOracle) -> Floats:
+def _known_prices(run: Run, oracle: PricingOracle) -> Floats:
     """Prices of the run's certificate on these rows, or some that are found quickly."""
     known = run.known.certificate
     if known is not None and known.num_leaves is None:
@@ -179,7 +157,7 @@ def _certified(result: Result, options: SolveOptions, on_progress: Progress | No
     gap, instance, formulation = options.gap, result.instance, result.formulation
     proven = within_gap(result.objective, result.bound, gap)
     certified = within_gap(result.objective, result.certified_bound, gap)
-    layouts = tree_rows(instance, formulation)
+    layouts = family_solvers(instance.family).tree_layouts(instance, formulation)
     if not proven or certified or not layouts or not instance.jobs:
         return result
     for rows in (None, layouts[0]):  # the default layout is the quickest to build

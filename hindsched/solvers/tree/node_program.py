@@ -27,7 +27,8 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt, interrupted
 from hindsched.solvers.oracles import decisions as branching
-from hindsched.solvers.oracles.base import BlockOracle, Response, RestrictedOracle
+from hindsched.solvers.oracles.base import BranchingOracle, PricingOracle, Response
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 SMOOTHING = 0.3  # weight of a node's best prices in the prices tried
 CONVERGED = 1e-8  # relative distance of bound and program value at which no column is missing
@@ -100,12 +101,13 @@ class NodeProgram:
     """
 
     def __init__(
-        self, oracle: BlockOracle, size: float, smoothing: float = SMOOTHING,
+        self, oracle: PricingOracle, size: float, smoothing: float = SMOOTHING,
         most_rounds: float = MOST_ROUNDS, tell: Callable[[int, float], None] = lambda *_: None,
     ) -> None:  # fmt: skip
         self.oracle = oracle
-        self._rank = {name: position for position, name in enumerate(oracle.features)}
-        self._branches = type(oracle).features_of is not BlockOracle.features_of
+        self._branching = oracle if isinstance(oracle, BranchingOracle) else None
+        features = () if self._branching is None else self._branching.features
+        self._rank = {name: position for position, name in enumerate(features)}
         self._smoothing, self._most_rounds, self._tell = smoothing, most_rounds, tell
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self._interrupted = interrupted()
@@ -117,8 +119,8 @@ class NodeProgram:
         column = Column.of(block, response)
         if not self._master.add(column):
             return 0
-        if self._branches and response.plan is not None:
-            column.features = self.oracle.features_of(block, response)
+        if self._branching is not None and response.plan is not None:
+            column.features = self._branching.features_of(block, response)
         return 1
 
     def bound(
@@ -137,7 +139,8 @@ class NodeProgram:
 
         def found(stopped_by: StoppedBy) -> NodeBound:
             ends = (StoppedBy.CONVERGED, StoppedBy.ITERATION_LIMIT, StoppedBy.INFEASIBLE)
-            shares = self._shares() if self._branches and whole and stopped_by in ends else None
+            settled = self._branching is not None and whole and stopped_by in ends
+            shares = self._shares() if settled else None
             own = answers
             if own is not None and shares is not None:
                 own = replace(own, basis=self._master.basis())
@@ -239,10 +242,10 @@ class NodeProgram:
         self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
     ) -> Solution | None:
         """An integral node's own solution (no `splits`), if servers hold it; not checked."""
-        if splits:
+        if splits or self._branching is None:
             return None
         chosen = {each.block: each.response for each, _ in shares if each.features is not None}
-        return self.oracle.place([chosen.get(block) for block in range(self.oracle.num_blocks)])
+        return self._branching.place([chosen.get(block) for block in range(self.oracle.num_blocks)])
 
     def _price(
         self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
@@ -323,7 +326,8 @@ def _splits(feature: branching.Feature, shares: Sequence[Share], rank: int) -> I
 
 
 def column_generation_bound(
-    oracle: BlockOracle, options: SolveOptions | None = None, *, start_prices: Floats | None = None,
+    oracle: PricingOracle, options: SolveOptions | None = None, *,
+    start_prices: Floats | None = None,
     max_iterations: float = math.inf, on_progress: Progress | None = None,
 ) -> BoundResult:  # fmt: skip
     """Bound an instance's optimum by column generation, a tree's node without decisions.

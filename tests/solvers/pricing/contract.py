@@ -12,7 +12,7 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance
-from hindsched.solvers.oracles.base import BlockOracle, build_oracle, row_layouts
+from hindsched.solvers.oracles.base import PricingOracle, build_oracle, row_layouts
 from tests.second_opinion import instances
 
 FAMILIES = tuple(instances.FAMILIES)
@@ -56,7 +56,7 @@ def layouts(instance: Any, formulation: str) -> list[str]:
 
 
 @cache
-def problems(family: str) -> list[tuple[Any, BlockOracle]]:
+def problems(family: str) -> list[tuple[Any, PricingOracle]]:
     """Every instance's oracle in every layout."""
     formulations = import_module(f"tests.second_opinion.{family}").FORMULATIONS
     return [
@@ -72,7 +72,7 @@ def draws_of(*what: Any) -> np.random.Generator:
     return np.random.default_rng(list(" ".join(map(str, what)).encode()))
 
 
-def some_prices(oracle: BlockOracle, number: int = 0) -> Any:
+def some_prices(oracle: PricingOracle, number: int = 0) -> Any:
     """Prices, many of them 0, at which using everything costs about what the jobs are worth."""
     draws = draws_of(oracle.instance.name, oracle.formulation, oracle.layout, number)
     free, _ = oracle.block_values(np.zeros(oracle.rows.size))
@@ -86,7 +86,7 @@ def some_prices(oracle: BlockOracle, number: int = 0) -> Any:
     return as_promised(oracle, np.minimum(prices, 1e50))
 
 
-def as_promised(oracle: BlockOracle, prices: Any) -> Any:
+def as_promised(oracle: PricingOracle, prices: Any) -> Any:
     """As edgecloud's blocks are promised them: in ``literal`` alike for identical workers."""
     if oracle.instance.family != "edgecloud":
         return prices
@@ -110,12 +110,12 @@ def size_of(response: Any, prices: Any) -> float:
     return abs(response.objective) + float(np.abs(prices[response.rows] * response.amounts).sum())
 
 
-def sign_of(oracle: BlockOracle) -> int:
+def sign_of(oracle: PricingOracle) -> int:
     """1 where less is better."""
     return 1 if oracle.sense == "min" else -1
 
 
-def use_of(oracle: BlockOracle, responses: Any) -> Any:
+def use_of(oracle: PricingOracle, responses: Any) -> Any:
     """Total use of rows."""
     use = np.zeros(oracle.rows.size)
     for response in responses:
@@ -124,6 +124,6 @@ def use_of(oracle: BlockOracle, responses: Any) -> Any:
     return use
 
 
-def relaxed(oracle: BlockOracle) -> bool:
+def relaxed(oracle: PricingOracle) -> bool:
     """Whether a value may be better than that of the schedule that comes with it."""
     return oracle.instance.family == "mlbroker"

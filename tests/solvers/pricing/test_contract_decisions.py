@@ -12,7 +12,7 @@ import pytest
 
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
-from hindsched.solvers.oracles.base import BlockOracle, RestrictedOracle
+from hindsched.solvers.oracles.base import RestrictableOracle
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
@@ -22,6 +22,7 @@ from hindsched.solvers.oracles.decisions import (
     limits_of,
     to_file,
 )
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.kernel.agreement import certificate, kernel_bound, kernel_leaf
 from tests.solvers.pricing.contract import (
     CLOSE,
@@ -38,12 +39,13 @@ from tests.solvers.pricing.contract import (
 )
 
 
-def restrictable(family: str) -> list[BlockOracle]:
+def restrictable(family: str) -> list[Any]:
     """Oracles whose blocks take decisions."""
-    return [oracle for _, oracle in problems(family) if oracle.features]
+    known = [oracle for _, oracle in problems(family) if isinstance(oracle, RestrictableOracle)]
+    return [oracle for oracle in known if oracle.features]
 
 
-def random_decision(oracle: BlockOracle, draws: Any, found: Any) -> BranchDecision:
+def random_decision(oracle: Any, draws: Any, found: Any) -> BranchDecision:
     """A split next to what a schedule has: most often of a feature that it has."""
     block, response = found
     if isinstance(oracle, MlbrokerOracle):

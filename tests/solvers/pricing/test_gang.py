@@ -90,8 +90,6 @@ def test_the_pool_s_responses_are_the_cheapest_schedules(instance: Any, seed: in
             if kept:
                 assert response.value == pytest.approx(min(cost for _, cost in kept))
                 assert low <= oracle.features_of(j, response)[COMPLETES] <= high
-        with pytest.raises(TypeError, match="residual"):
-            oracle.best_response(0, prices, oracle.rows.capacity)
 
 
 def consolidated(seed: int) -> GangInstance:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.io import read
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.oracle import OasisServers
 from tests.strategies.oasis import oasis_instances
 
 
@@ -94,7 +94,7 @@ def algorithm_2(instance, job, prices):
 
 @given(oasis_instances(), st.integers(0, 2**32))
 def test_chunk_program_equals_algorithm_2_and_never_beats_the_exact_one(instance, seed):
-    oracle = OasisOracle(instance, layout="servers")
+    oracle = OasisServers(instance)
     prices, _ = random_prices(oracle, seed)
     for block, job in enumerate(instance.jobs):
         exact = oracle.best_response(block, prices)
@@ -109,7 +109,7 @@ def test_chunk_program_equals_algorithm_2_and_never_beats_the_exact_one(instance
 
 
 def test_above_hides_only_what_is_not_wanted(medium):
-    oracle = OasisOracle(medium, layout="servers")
+    oracle = OasisServers(medium)
     prices = 3e-2 / np.maximum(oracle.rows.capacity, 1.0)
     for block in range(20):
         response = oracle.best_response(block, prices)
@@ -120,7 +120,7 @@ def test_above_hides_only_what_is_not_wanted(medium):
 
 
 def test_ties_go_to_the_first_servers_and_the_earliest_end(medium):
-    oracle = OasisOracle(medium, layout="servers")
+    oracle = OasisServers(medium)
     response = oracle.best_response(0, np.zeros(oracle.rows.size))
     servers = response.plan.workers.servers[response.plan.workers.slots == response.plan.end]
     assert servers.min() == 0

@@ -8,13 +8,12 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.base import FamilySolvers
+from hindsched.solvers.oracles.base import PlacingOracle, Response
 from hindsched.solvers.oracles.rows import Rows, RowSet
 
-ORACLE_ROWS = ("servers",)
 
-
-class TollboothOracle(BlockOracle):
+class TollboothOracle(PlacingOracle):
     """Rows: booths by slot."""
 
     sense: ClassVar[Literal["max", "min"]] = "max"
@@ -57,6 +56,14 @@ class TollboothOracle(BlockOracle):
         ]
 
 
-def build(instance: Any, formulation: str, rows: str) -> TollboothOracle:
-    """Build the oracle; there is one layout."""
-    return TollboothOracle(instance, formulation)
+class TollboothSolvers(FamilySolvers):
+    """What the family offers the solvers: one oracle; methods and search are the generic ones."""
+
+    layouts = ("servers",)
+
+    def build_oracle(self, instance: Any, formulation: str, layout: str) -> TollboothOracle:
+        """Build the oracle; there is one layout."""
+        return TollboothOracle(instance, formulation)
+
+
+SOLVERS = TollboothSolvers()

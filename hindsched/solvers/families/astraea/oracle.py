@@ -19,9 +19,8 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solvers.base import Method
 from hindsched.solvers.families.windows import oracle as windows
-
-ORACLE_ROWS, first_rows, tree_rows = windows.ROWS, windows.first_rows, windows.tree_rows
 
 
 class AstraeaOracle(windows.WindowOracle):
@@ -90,7 +89,23 @@ class AstraeaServers(AstraeaOracle, windows.WindowServerOracle):
         self.lay_rows(servers=True)
 
 
-def build(instance: AstraeaInstance, formulation: str, rows: str) -> AstraeaOracle:
-    """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    oracles = {"servers": AstraeaServers, PREEMPTIVE: AstraeaPieces}
-    return oracles.get(rows, AstraeaMerged)(instance, formulation)
+class AstraeaSolvers(windows.WindowSolvers):
+    """What astraea offers the solvers."""
+
+    rivals_bound = ("bound", f"optional,{PREEMPTIVE}")
+
+    def build_oracle(
+        self, instance: AstraeaInstance, formulation: str, layout: str
+    ) -> AstraeaOracle:
+        """Build the oracle of a layout."""
+        oracles = {"servers": AstraeaServers, PREEMPTIVE: AstraeaPieces}
+        return oracles.get(layout, AstraeaMerged)(instance, formulation)
+
+    def methods(self) -> dict[str, Method]:
+        """The generic ones."""
+        from hindsched.solvers.families.astraea.methods import METHODS
+
+        return METHODS
+
+
+SOLVERS = AstraeaSolvers()

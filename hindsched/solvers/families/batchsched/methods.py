@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hindsched.instances.base import Instance
 from hindsched.instances.batchsched.instance import BatchschedInstance
-from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.base import Solution
+from hindsched.solvers.base import Method
 from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
 from hindsched.solvers.families.windows.methods import solve_if_small
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method
 
 
 def find_incumbent(instance: Instance, formulation: str) -> Solution:
@@ -19,5 +18,3 @@ def find_incumbent(instance: Instance, formulation: str) -> Solution:
 
 
 METHODS: dict[str, Method] = generic_methods(find_incumbent, solve_if_small)
-RIVALS_BOUND = ("bound", PREEMPTIVE)
-"""Method and formulation of the bound for baselines that may do what the problem forbids."""

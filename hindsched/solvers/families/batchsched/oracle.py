@@ -22,12 +22,11 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.decimals import common_step, exactly
 from hindsched.instances.modes import PREEMPTIVE, Modes, in_pieces
 from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solvers.base import Method
 from hindsched.solvers.families.batchsched.list_schedule import smith_schedule
 from hindsched.solvers.families.windows import oracle as windows
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
-from hindsched.solvers.oracles.base import BlockOracle, Response
-
-ORACLE_ROWS, first_rows, tree_rows = windows.ROWS, windows.first_rows, windows.tree_rows
+from hindsched.solvers.oracles.base import PlacingOracle, Response
 
 
 class BatchschedOracle(windows.WindowOracle):
@@ -150,7 +149,29 @@ class BatchschedServers(BatchschedOracle, windows.WindowServerOracle):
         return Response(cost, cost, windows.NOTHING, np.zeros(0))
 
 
-def build(instance: BatchschedInstance, formulation: str, rows: str) -> BlockOracle:
-    """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    oracles = {"servers": BatchschedServers, PREEMPTIVE: BatchschedPieces}
-    return oracles.get(rows, BatchschedMerged)(instance, formulation)
+class BatchschedSolvers(windows.WindowSolvers):
+    """What batchsched offers the solvers."""
+
+    rivals_bound = ("bound", PREEMPTIVE)
+
+    def build_oracle(
+        self, instance: BatchschedInstance, formulation: str, layout: str
+    ) -> BatchschedOracle:
+        """Build the oracle of a layout."""
+        oracles = {"servers": BatchschedServers, PREEMPTIVE: BatchschedPieces}
+        return oracles.get(layout, BatchschedMerged)(instance, formulation)
+
+    def methods(self) -> dict[str, Method]:
+        """The generic ones, begun from a list schedule."""
+        from hindsched.solvers.families.batchsched.methods import METHODS
+
+        return METHODS
+
+    def search(self, oracle: PlacingOracle, prices: Floats, **more: Any) -> Any:
+        """A search over windows, if jobs run in one and amounts are whole numbers of 64 bits."""
+        from hindsched.solvers.families.batchsched.search import search_of
+
+        return search_of(oracle, prices, **more) or super().search(oracle, prices, **more)
+
+
+SOLVERS = BatchschedSolvers()

@@ -23,7 +23,7 @@ from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
 from hindsched.solvers.kernels.batchsched import neighbourhoods
-from hindsched.solvers.oracles.base import BlockOracle
+from hindsched.solvers.oracles.base import PricingOracle
 
 NEARLY = 8.0
 """Slots of delay above a job's cheapest mode at the prices up to which others are tried."""
@@ -47,7 +47,7 @@ class WindowSearch:
     """
 
     def __init__(
-        self, oracle: BlockOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None
+        self, oracle: PricingOracle, prices: Floats, *, seed: int = 0, start: Solution | None = None
     ) -> None:
         self.oracle, self.instance = oracle, cast(BatchschedInstance, oracle.instance)
         self.slots = oracle.rows.sets[0].shape[-1]
@@ -227,7 +227,7 @@ class WindowSearch:
             neighbourhoods.book_job(neighbourhoods.TAKE, j, plan, self._cluster, self._every)
 
 
-def search_of(oracle: BlockOracle, prices: Floats, **more: Any) -> WindowSearch | None:
+def search_of(oracle: PricingOracle, prices: Floats, **more: Any) -> WindowSearch | None:
     """The search, if jobs run in one window and amounts are whole numbers of 64 bits."""
     tables = cast(BatchschedInstance, oracle.instance).whole_units
     if in_pieces(oracle.formulation) or any(table.dtype != np.int64 for table in tables):

@@ -21,16 +21,17 @@ from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule, read_past
+from hindsched.solvers.base import Method
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
-from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle, EdgecloudServers
 from hindsched.solvers.families.edgecloud.priced_rows import last_priced_slot
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import DEFAULT_SECONDS, Method, Run, better
+from hindsched.solvers.methods.base import DEFAULT_SECONDS, Run, better
 from hindsched.solvers.oracles.base import Response, build_oracle
 from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree import method as trees
@@ -153,14 +154,14 @@ def _load(instance: EdgecloudInstance) -> Floats:
     return found
 
 
-def _placing(instance: EdgecloudInstance, formulation: str) -> EdgecloudOracle:
+def _placing(instance: EdgecloudInstance, formulation: str) -> EdgecloudServers:
     """The oracle over the slots of a schedule by arrival, and the longest job behind it."""
     longest = (_load(instance) + instance.edge_slots).max(initial=0)
     last = last_priced_slot(instance) + int(longest)
-    return EdgecloudOracle(instance, formulation, "servers", last)
+    return EdgecloudServers(instance, formulation, last)
 
 
-def _inserted(oracle: EdgecloudOracle, order: Ints) -> Solution | None:
+def _inserted(oracle: EdgecloudServers, order: Ints) -> Solution | None:
     """Each job at its best in what those before it leave; None if one finds no room."""
     free = np.zeros(oracle.rows.size)
     left = oracle.rows.capacity.astype(float)
@@ -261,5 +262,3 @@ METHODS: dict[str, Method] = {
     "bound": bound_edgecloud,
     "search": search_edgecloud,
 }
-RIVALS_BOUND = ("bound", "literal")
-"""Method and formulation of the bound for baselines that may do what the problem forbids."""

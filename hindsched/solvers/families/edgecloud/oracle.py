@@ -35,6 +35,7 @@ from hindsched.solutions.edgecloud.runs import (
     place_parameter_servers,
 )
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
+from hindsched.solvers.base import FamilySolvers, Method
 from hindsched.solvers.families.edgecloud.best_schedule import (
     CHUNKS,
     CLOUD,
@@ -49,23 +50,17 @@ from hindsched.solvers.families.edgecloud.priced_rows import (
     PricedRows,
     RowUse,
 )
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import (
+    BranchingOracle,
+    PlacingOracle,
+    PricingOracle,
+    Response,
+)
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits
 
-ORACLE_ROWS = ("groups", "types", "servers")
 
-
-def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
-    """Layouts that a tree can be grown on: where a job without migration can be restricted."""
-    return ("groups",) if formulation == "no-migration" else ()
-
-
-class EdgecloudOracle(BlockOracle):
-    """Best responses of an edgecloud instance's jobs; every job must finish.
-
-    Without migration a branching on ``groups`` splits when a job completes and how many of its
-    chunks are where.
-    """
+class EdgecloudOracle(PricingOracle):
+    """Best responses of an edgecloud instance's jobs; every job must finish."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
     instance: EdgecloudInstance
@@ -79,18 +74,10 @@ class EdgecloudOracle(BlockOracle):
         self.priced = PricedRows(instance, layout, last)
         self.last = self.priced.last
         self.rows = self.priced.rows
-        if layout in tree_rows(instance, formulation):
-            places = (AXIS_NAMES[layout], self.priced.labels)
-            self.features = {COMPLETION: (), CLOUD_CHUNKS: (), CHUNKS: (places,)}
-            self.step = Fraction(1)
 
-    def best_response(
-        self, block: int, prices: Floats, residual: Floats | None = None
-    ) -> Response | None:
-        """Best schedule of one job; a residual is known in the layout ``servers`` only."""
-        if residual is not None and self.layout != "servers":
-            raise TypeError(f"layout {self.layout} does not place schedules on servers")
-        return PricedJob(self.priced, self.formulation, block, prices, residual).best()
+    def best_response(self, block: int, prices: Floats) -> Response | None:
+        """Best schedule of one job; see the base class."""
+        return PricedJob(self.priced, self.formulation, block, prices).best()
 
     def paid(self, prices: Floats) -> Floats:
         """Prices without those of PSs, for which no block pays."""
@@ -98,79 +85,6 @@ class EdgecloudOracle(BlockOracle):
         for name in self.rows.slices.keys() & set(PS_SETS):
             found[self.rows.slices[name]] = 0.0
         return found
-
-    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
-        """Best schedule of one job within limits; see the base class."""
-        return PricedJob(self.priced, self.formulation, block, prices, limits=limits).best()
-
-    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
-        """Completion, and chunks by place and in the cloud."""
-        found = defaultdict(int, {COMPLETES: response.plan.completion})
-        for row, _, number in response.plan.parts:
-            place = Feature(CLOUD_CHUNKS) if row == CLOUD else Feature(CHUNKS, (row,))
-            found[place] += number
-        return found
-
-    def place(self, responses: Sequence[Response | None]) -> Solution | None:
-        """Solution with all schedules at once; chunks of a group go to the first free worker."""
-        if self.layout != "groups" or self.formulation == "literal":
-            return super().place(responses)
-        todo = [
-            (slots, block, row, number)
-            for block, response in enumerate(responses) if response is not None
-            for row, slots, number in response.plan.parts
-        ]  # fmt: skip
-        taken: dict[int, set[int]] = defaultdict(set)
-        parts: list[list[Part]] = [[] for _ in responses]
-        for slots, block, row, number in sorted(todo):
-            if row == CLOUD:
-                parts[block].append((row, slots, number))
-                continue
-            members = self.priced.members[row]
-            free = [worker for worker in members if taken[worker].isdisjoint(slots)]
-            if len(free) < number:
-                return None
-            for worker in free[:number]:
-                taken[worker].update(slots)
-                parts[block].append((worker, slots, 1))
-        placed = [
-            None if one is None else replace(one, plan=replace(one.plan, parts=own))
-            for one, own in zip(responses, parts, strict=True)
-        ]
-        return EdgecloudOracle(self.instance, self.formulation, "servers").place(placed)
-
-    def assignments(self, block: int, response: Response) -> list[Assignment]:
-        """Rows of the solution file in the layout ``servers``; the PS in the cloud if it may be."""
-        if self.layout != "servers":
-            return super().assignments(block, response)
-        job, servers = self.instance.jobs[block], self.instance.servers
-        lanes: dict[int, int] = defaultdict(int)  # chunks so far, in ``literal`` by slot
-        rows: list[ChunkRun] = []
-        for row, slots, number in sorted(response.plan.parts):
-            place = len(self.instance.worker_list) if row == CLOUD else row
-            lane = slots[0] if self.formulation == "literal" else 0
-            for _ in range(number):
-                lanes[lane] += 1
-                rows += [ChunkRun(block, lanes[lane], place, t, t) for t in slots]
-        runs, ps = Runs.of(rows), len(servers)
-        if self.instance.cloud_ps(job.ps_type) == 0:
-            ps = next(s for s, server in enumerate(servers) if job.ps_type in server.ps)
-        holds = Runs.of(
-            [ChunkRun(block, 0, ps, first, last) for _, first, last in active_spans(runs)]
-        )
-        return EdgecloudSolution(self.instance, runs, holds).assignments()[job.name]
-
-    def settled(self, solution: Solution) -> Solution:
-        """Every running job with a PS where one is free: the rules of PSs link all jobs.
-
-        In the cloud are those of the jobs whose chunks save their transfers.
-        """
-        assert isinstance(solution, EdgecloudSolution)
-        runs, instance = solution.runs, self.instance
-        worked = np.bincount(runs.job, runs.last - runs.first + 1, len(instance.jobs))
-        together = np.flatnonzero(worked < instance.edge_slots * instance.chunks).tolist()
-        holds = place_parameter_servers(instance, runs, together)
-        return EdgecloudSolution(instance, runs, holds, self.formulation)
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Use of this layout's rows by a solution; see the base class."""
@@ -202,7 +116,7 @@ class EdgecloudOracle(BlockOracle):
         """Prices of a group or type repeated on each of its workers; see the base class."""
         if self.layout == "servers":
             return prices
-        target = EdgecloudOracle(self.instance, self.formulation, "servers")
+        target = EdgecloudServers(self.instance, self.formulation)
         mine, width = self.rows.unpack(prices), min(self.last, target.last)
         owner = {w: row for row, members in enumerate(self.priced.members) for w in members}
         rows = [owner[w] for w in range(len(owner))]
@@ -215,5 +129,128 @@ class EdgecloudOracle(BlockOracle):
         return target.rows.pack(arrays)
 
 
-build = EdgecloudOracle
-"""Build the oracle with one of the layouts `ORACLE_ROWS`."""
+class EdgecloudServers(EdgecloudOracle, PlacingOracle):
+    """Best responses on single workers, over the slots 1..horizon unless `last` says otherwise."""
+
+    def __init__(
+        self, instance: EdgecloudInstance, formulation: str, last: int | None = None
+    ) -> None:
+        super().__init__(instance, formulation, "servers", last)
+
+    def best_response(
+        self, block: int, prices: Floats, residual: Floats | None = None
+    ) -> Response | None:
+        """Best schedule of one job on what is left; see the base class."""
+        return PricedJob(self.priced, self.formulation, block, prices, residual).best()
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file; the PS in the cloud if it may be."""
+        job, servers = self.instance.jobs[block], self.instance.servers
+        lanes: dict[int, int] = defaultdict(int)  # chunks so far, in ``literal`` by slot
+        rows: list[ChunkRun] = []
+        for row, slots, number in sorted(response.plan.parts):
+            place = len(self.instance.worker_list) if row == CLOUD else row
+            lane = slots[0] if self.formulation == "literal" else 0
+            for _ in range(number):
+                lanes[lane] += 1
+                rows += [ChunkRun(block, lanes[lane], place, t, t) for t in slots]
+        runs, ps = Runs.of(rows), len(servers)
+        if self.instance.cloud_ps(job.ps_type) == 0:
+            ps = next(s for s, server in enumerate(servers) if job.ps_type in server.ps)
+        holds = Runs.of(
+            [ChunkRun(block, 0, ps, first, last) for _, first, last in active_spans(runs)]
+        )
+        return EdgecloudSolution(self.instance, runs, holds).assignments()[job.name]
+
+    def settled(self, solution: Solution) -> Solution:
+        """Every running job with a PS where one is free: the rules of PSs link all jobs.
+
+        In the cloud are those of the jobs whose chunks save their transfers.
+        """
+        assert isinstance(solution, EdgecloudSolution)
+        runs, instance = solution.runs, self.instance
+        worked = np.bincount(runs.job, runs.last - runs.first + 1, len(instance.jobs))
+        together = np.flatnonzero(worked < instance.edge_slots * instance.chunks).tolist()
+        holds = place_parameter_servers(instance, runs, together)
+        return EdgecloudSolution(instance, runs, holds, self.formulation)
+
+
+class EdgecloudGroups(EdgecloudOracle, BranchingOracle):
+    """Best responses on groups of identical workers of jobs that do not migrate.
+
+    A branching splits when a job completes and how many of its chunks are where.
+    """
+
+    def __init__(self, instance: EdgecloudInstance, formulation: str) -> None:
+        super().__init__(instance, formulation, "groups")
+        places = (AXIS_NAMES["groups"], self.priced.labels)
+        self.features = {COMPLETION: (), CLOUD_CHUNKS: (), CHUNKS: (places,)}
+        self.step = Fraction(1)
+
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
+        """Best schedule of one job within limits; see the base class."""
+        return PricedJob(self.priced, self.formulation, block, prices, limits=limits).best()
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """Completion, and chunks by place and in the cloud."""
+        found = defaultdict(int, {COMPLETES: response.plan.completion})
+        for row, _, number in response.plan.parts:
+            place = Feature(CLOUD_CHUNKS) if row == CLOUD else Feature(CHUNKS, (row,))
+            found[place] += number
+        return found
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Solution with all schedules at once; chunks of a group go to the first free worker."""
+        todo = [
+            (slots, block, row, number)
+            for block, response in enumerate(responses) if response is not None
+            for row, slots, number in response.plan.parts
+        ]  # fmt: skip
+        taken: dict[int, set[int]] = defaultdict(set)
+        parts: list[list[Part]] = [[] for _ in responses]
+        for slots, block, row, number in sorted(todo):
+            if row == CLOUD:
+                parts[block].append((row, slots, number))
+                continue
+            members = self.priced.members[row]
+            free = [worker for worker in members if taken[worker].isdisjoint(slots)]
+            if len(free) < number:
+                return None
+            for worker in free[:number]:
+                taken[worker].update(slots)
+                parts[block].append((worker, slots, 1))
+        placed = [
+            None if one is None else replace(one, plan=replace(one.plan, parts=own))
+            for one, own in zip(responses, parts, strict=True)
+        ]
+        return EdgecloudServers(self.instance, self.formulation).place(placed)
+
+
+class EdgecloudSolvers(FamilySolvers):
+    """What edgecloud offers the solvers."""
+
+    layouts = ("groups", "types", "servers")
+    rivals_bound = ("bound", "literal")
+
+    def build_oracle(
+        self, instance: EdgecloudInstance, formulation: str, layout: str
+    ) -> EdgecloudOracle:
+        """Build the oracle of a layout."""
+        if layout == "servers":
+            return EdgecloudServers(instance, formulation)
+        if layout in self.tree_layouts(instance, formulation):
+            return EdgecloudGroups(instance, formulation)
+        return EdgecloudOracle(instance, formulation, layout)
+
+    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
+        """Where a job without migration can be restricted."""
+        return ("groups",) if formulation == "no-migration" else ()
+
+    def methods(self) -> dict[str, Method]:
+        """LP (4)+ in place of the generic relaxation and bound."""
+        from hindsched.solvers.families.edgecloud.methods import METHODS
+
+        return METHODS
+
+
+SOLVERS = EdgecloudSolvers()

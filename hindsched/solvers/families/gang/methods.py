@@ -17,6 +17,7 @@ from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import GangInstance, split_formulation
 from hindsched.models.gang.offline import columns_needed
 from hindsched.solutions.gang.solution import GangSolution
+from hindsched.solvers.base import Method
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, Result, Status
@@ -25,7 +26,7 @@ from hindsched.solvers.families.gang.prices import ascend_prices, certify_withou
 from hindsched.solvers.families.gang.replay import incumbents, replay_by_key
 from hindsched.solvers.families.gang.search import SequenceSearch, can_move
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method, Run
+from hindsched.solvers.methods.base import Run
 from hindsched.solvers.tree.method import certifying
 
 BOUND_SHARE = 0.3

@@ -37,13 +37,19 @@ from hindsched.instances.gang.instance import (
     split_formulation,
 )
 from hindsched.json_types import JsonObject
-from hindsched.solutions.base import Assignment, Solution
+from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solutions.rows import read_span
+from hindsched.solvers.base import FamilySolvers, Method
 from hindsched.solvers.kernels.gang.best_responses import pausing_responses, rigid_responses
 from hindsched.solvers.kernels.gang.sequences import GangJobs
 from hindsched.solvers.kernels.gang.timeline import FOREVER
-from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, BlockOracle, Response
+from hindsched.solvers.oracles.base import (
+    RELATIVE_ROUNDING,
+    BranchingOracle,
+    PricingOracle,
+    Response,
+)
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet, priced_rows
 
@@ -115,22 +121,9 @@ def read_prices(prices: object, where: str = "prices") -> list[tuple[int, int, f
 
 
 LAYOUT = "intervals"
-ORACLE_ROWS = (LAYOUT,)
 
 
-def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
-    """Layouts that a tree can be grown on: none but for jobs in one piece."""
-    kind, goal = split_formulation(formulation)
-    return ORACLE_ROWS if kind == "non-preemptive" and goal != "makespan" else ()
-
-
-def build(instance: Instance, formulation: str, rows: str | None = None) -> GangOracle:
-    """The oracle on single slots, where there are not too many."""
-    assert isinstance(instance, GangInstance)
-    return GangOracle(instance, formulation)
-
-
-class GangOracle(BlockOracle):
+class GangOracle(PricingOracle):
     """Best responses of jobs to prices over intervals that end at `cut`, in slots, rising from 0.
 
     By default single slots, where there are not too many, else intervals of equal length.
@@ -151,21 +144,18 @@ class GangOracle(BlockOracle):
             cut = np.unique(np.linspace(0, end, pieces + 1).astype(np.int64))
         self.cut = cut if self.goal != "makespan" else np.zeros(1, dtype=np.int64)
         self.rows = IntervalRows(instance, self.cut)
-        if self.kind == "non-preemptive" and self.goal != "makespan":
-            self.features = {COMPLETION: ()}
-            self.step = objective_step(instance, self.goal)
 
     def on_rows(self, rows: Rows) -> GangOracle:
         """The same oracle on other intervals."""
         assert isinstance(rows, IntervalRows)
-        return GangOracle(self.instance, self.formulation, rows.cut)
+        return type(self)(self.instance, self.formulation, rows.cut)
 
     def on_rows_of_file(self, prices: Any) -> GangOracle:
         """The same oracle on the intervals that a file's prices name."""
         cut = cuts_of(prices)
         if self.goal == "makespan" and cut.size > 1:
             raise InputError("prices.gpus", prices["gpus"], "must be empty for the makespan")
-        return GangOracle(self.instance, self.formulation, cut)
+        return type(self)(self.instance, self.formulation, cut)
 
     @cached_property
     def blocks(self) -> GangJobs:
@@ -195,12 +185,8 @@ class GangOracle(BlockOracle):
         _, value, use = self.all_responses(prices, self.blocks, self.factor)
         return value, use
 
-    def best_response(
-        self, block: int, prices: Floats, residual: Floats | None = None
-    ) -> Response | None:
+    def best_response(self, block: int, prices: Floats) -> Response | None:
         """Best schedule of one job; `plan` is its start (pausing kinds: its completion)."""
-        if residual is not None:
-            raise TypeError("an interval's residual capacity says nothing of its slots")
         one = GangJobs._make(column[block : block + 1] for column in self.blocks)
         time, value, use = self.all_responses(prices, one, self.factor[block : block + 1])
         rows = np.flatnonzero(use)
@@ -208,45 +194,11 @@ class GangOracle(BlockOracle):
         plan = int(time[0]) if time[0] >= 0 else None
         return Response(float(value[0]), own, rows, use[rows], plan)
 
-    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
-        """Best start of a job in one piece that completes within limits."""
-        low, high = window_of(limits, COMPLETES)
-        one = GangJobs._make(column[block : block + 1].copy() for column in self.blocks)
-        one.skip[0] = np.inf
-        waits = max(0, low - int(one.submit[0] + one.duration[0]))
-        one.submit[0] += waits
-        one.latest[0] = min(int(one.latest[0]), high)
-        time, _, use = self.all_responses(prices, one, self.factor[block : block + 1])
-        if time[0] < 0:
-            return None
-        rows = np.flatnonzero(use)
-        paid = float(prices[rows] @ use[rows])
-        own = float(one.slope[0]) * int(time[0] + waits + one.duration[0] - one.submit[0])
-        return Response(own + paid, own, rows, use[rows], int(time[0]))
-
-    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
-        """The slot in which a job in one piece completes."""
-        return {COMPLETES: int(response.plan) + int(self.instance.durations[block])}
-
     def outside(self, block: int) -> Response | None:
         """To miss its deadline, where a job pays for nothing else."""
         cost = float(self.blocks.skip[block])
         empty = np.zeros(0, dtype=np.int64)
         return None if math.isinf(cost) else Response(cost, cost, empty, np.zeros(0))
-
-    def place(self, responses: Sequence[Response | None]) -> Solution | None:
-        """Every job at its start; those that miss their deadlines one after another at the end."""
-        if self.instance.is_consolidated:  # a pool's prices do not see on which server
-            return None
-        placed = list(responses)
-        known = [(block, one) for block, one in enumerate(placed) if one is not None]
-        ends = [self.features_of(block, one)[COMPLETES] for block, one in known]
-        end = max([int(self.instance.submits.max(initial=0)), *ends])
-        for block, duration in enumerate(self.instance.durations.tolist()):
-            if placed[block] is None:
-                placed[block] = Response(0.0, 0.0, np.zeros(0, dtype=np.int64), np.zeros(0), end)
-                end += duration
-        return super().place(placed)
 
     def prices_from(self, layout: str, rows: Rows, prices: Floats) -> Floats | None:
         """A certificate's prices on these intervals: of each, the one that holds at its start."""
@@ -288,13 +240,84 @@ class GangOracle(BlockOracle):
             for cost, own in zip(job_costs(solution), held, strict=True)
         ]
 
-    def assignments(self, block: int, response: Response) -> list[Assignment]:
-        """Rows of a job that runs in one piece in one pool."""
-        if self.kind != "non-preemptive" or self.instance.is_consolidated:
-            return super().assignments(block, response)
-        job, start = self.instance.jobs[block], int(response.plan)
-        end = start + int(self.instance.durations[block])
-        return [{"from": start + 1, "to": end, "gpus": job.gpus}]
+
+class GangRigidOracle(GangOracle, BranchingOracle):
+    """Best responses of jobs in one piece, split by when they complete."""
+
+    def __init__(self, instance: GangInstance, formulation: str, cut: Ints | None = None) -> None:
+        super().__init__(instance, formulation, cut)
+        self.features = {COMPLETION: ()}
+        self.step = objective_step(instance, self.goal)
+
+    def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
+        """Best start of a job in one piece that completes within limits."""
+        low, high = window_of(limits, COMPLETES)
+        one = GangJobs._make(column[block : block + 1].copy() for column in self.blocks)
+        one.skip[0] = np.inf
+        waits = max(0, low - int(one.submit[0] + one.duration[0]))
+        one.submit[0] += waits
+        one.latest[0] = min(int(one.latest[0]), high)
+        time, _, use = self.all_responses(prices, one, self.factor[block : block + 1])
+        if time[0] < 0:
+            return None
+        rows = np.flatnonzero(use)
+        paid = float(prices[rows] @ use[rows])
+        own = float(one.slope[0]) * int(time[0] + waits + one.duration[0] - one.submit[0])
+        return Response(own + paid, own, rows, use[rows], int(time[0]))
+
+    def features_of(self, block: int, response: Response) -> dict[Feature, int]:
+        """The slot in which a job in one piece completes."""
+        return {COMPLETES: int(response.plan) + int(self.instance.durations[block])}
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Every job at its start; those that miss their deadlines one after another at the end."""
+        if self.instance.is_consolidated:  # a pool's prices do not see on which server
+            return None
+        starts = [None if each is None else int(each.plan) for each in responses]
+        durations = self.instance.durations.tolist()
+        spans = zip(starts, durations, strict=True)
+        ends = [start + duration for start, duration in spans if start is not None]
+        end = max([int(self.instance.submits.max(initial=0)), *ends])
+        rows: dict[str, list[Assignment]] = {}
+        for job, start, duration in zip(self.instance.jobs, starts, durations, strict=True):
+            if start is None:
+                start, end = end, end + duration
+            rows[job.name] = [{"from": start + 1, "to": start + duration, "gpus": job.gpus}]
+        return build_solution(self.instance, rows, self.formulation)
+
+
+class GangSolvers(FamilySolvers):
+    """What gang offers the solvers."""
+
+    layouts = (LAYOUT,)
+
+    def build_oracle(self, instance: GangInstance, formulation: str, layout: str) -> GangOracle:
+        """The oracle on single slots, where there are not too many."""
+        return gang_oracle(instance, formulation)
+
+    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
+        """None but for jobs in one piece."""
+        return self.layouts if is_rigid(formulation) else ()
+
+    def methods(self) -> dict[str, Method]:
+        """Replayed policies, prices and orders."""
+        from hindsched.solvers.families.gang.methods import METHODS
+
+        return METHODS
+
+
+SOLVERS = GangSolvers()
+
+
+def is_rigid(formulation: str) -> bool:
+    """Whether a formulation is of jobs in one piece that prices can tell apart by their starts."""
+    kind, goal = split_formulation(formulation)
+    return kind == "non-preemptive" and goal != "makespan"
+
+
+def gang_oracle(instance: GangInstance, formulation: str, cut: Ints | None = None) -> GangOracle:
+    """The oracle of a formulation on intervals that end at `cut`."""
+    return (GangRigidOracle if is_rigid(formulation) else GangOracle)(instance, formulation, cut)
 
 
 def job_blocks(instance: GangInstance, formulation: str) -> GangJobs:

@@ -22,7 +22,7 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import Clock, spend
-from hindsched.solvers.families.gang.oracle import GangOracle
+from hindsched.solvers.families.gang.oracle import GangOracle, gang_oracle
 from hindsched.solvers.kernels.gang.best_responses import fluid_prices, soft_responses
 
 COARSE = 1000
@@ -125,7 +125,7 @@ class DualAscent:
         chosen = chosen[gain[chosen] > 0]
         new = np.unique(np.concatenate([cut, middle[chosen]]))
         self.prices = self.prices[np.searchsorted(cut, new[:-1], side="right") - 1]
-        self.oracle = GangOracle(oracle.instance, oracle.formulation, new)
+        self.oracle = gang_oracle(oracle.instance, oracle.formulation, new)
 
     def result(self) -> tuple[GangOracle, Floats]:
         """Oracle and prices of the best bound, in few digits, neighbours of one price joined."""
@@ -139,7 +139,7 @@ class DualAscent:
         kept = np.ones(prices.size, dtype=bool)
         kept[1:] = prices[1:] != prices[:-1]
         cut = np.concatenate([cut[:-1][kept], cut[-1:]])
-        return GangOracle(instance, formulation, cut), prices[kept]
+        return gang_oracle(instance, formulation, cut), prices[kept]
 
 
 def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:
@@ -162,7 +162,7 @@ def start_prices(oracle: GangOracle) -> Floats:
 
 def certify_without_prices(instance: GangInstance, formulation: str) -> Certificate:
     """What each job costs if the others are not there, or what counting says of the makespan."""
-    oracle = GangOracle(instance, formulation, np.array([0, max(1, instance.serial_end)]))
+    oracle = gang_oracle(instance, formulation, np.array([0, max(1, instance.serial_end)]))
     return certify(oracle, np.zeros(oracle.rows.size))
 
 
@@ -175,7 +175,7 @@ def ascend_prices(
     A known schedule of objective `target` is complete by slot `end`; `on_expected` gets the
     expected starts after each stage of jobs in one piece.
     """
-    oracle = GangOracle(instance, formulation, first_cut(instance, end))
+    oracle = gang_oracle(instance, formulation, first_cut(instance, end))
     first = start_prices(oracle)
     ascent = DualAscent(oracle, first, clock, on_expected)
     ascent.record(oracle.bound(first), oracle.cut, first)

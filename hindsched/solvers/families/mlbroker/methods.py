@@ -32,6 +32,7 @@ from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.offline import build_chord, build_offline
 from hindsched.models.mlbroker.slot_program import Price
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution
+from hindsched.solvers.base import Method
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -45,7 +46,7 @@ from hindsched.solvers.families.mlbroker.placements import (
     tight_placement,
 )
 from hindsched.solvers.kernels.mlbroker.geo_placement import SlotJobs, shared_bound
-from hindsched.solvers.methods.base import Method, Run, relaxation, solve_milp
+from hindsched.solvers.methods.base import Run, relaxation, solve_milp
 from hindsched.solvers.tree import method as trees
 
 SMALL_JOB_SLOTS = 60

@@ -279,5 +279,4 @@ def _between(job: int, feature: Feature, ways: list[tuple[float, PlacementColumn
     return sorted(found, key=lambda split: -split.balance)[:1]
 
 
-NODE_PROGRAM = TierNodes
 """What bounds the nodes of this family's trees."""

@@ -20,7 +20,7 @@ and whether a `tier`'s fee is paid; H is then the most that the decisions leave.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -31,12 +31,12 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
+from hindsched.solvers.base import FamilySolvers, Method
 from hindsched.solvers.kernels.mlbroker.geo_placement import PricedBlock, restricted_placement
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import PlacingOracle, Response, RestrictableOracle
 from hindsched.solvers.oracles.decisions import NEVER, Limits
 from hindsched.solvers.oracles.rows import AxisLabel, Rows, RowSet, slot_labels
 
-ORACLE_ROWS = ("servers",)
 CANCELLED = 1e-4
 """Share of the rounding allowance for numbers that may cancel: 1e-13 of each, 500 times what adding
 and comparing floats may lose."""
@@ -49,13 +49,7 @@ Axis = tuple[str, tuple[AxisLabel, ...]]
 WORKERS, PS, TIER = "workers", "ps", "tier"
 
 
-def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
-    """Layouts that a tree can be grown on: of ``tight``, where no job has the broker's name."""
-    named = any(job.name == BROKER for job in instance.jobs)
-    return ORACLE_ROWS if formulation == "tight" and not named else ()
-
-
-class MlbrokerOracle(BlockOracle):
+class MlbrokerOracle(PlacingOracle, RestrictableOracle):
     """Best responses of the jobs and of the broker."""
 
     sense: ClassVar[Literal["max", "min"]] = "min"
@@ -127,10 +121,6 @@ class MlbrokerOracle(BlockOracle):
         if math.isinf(value):
             return None
         return Response(value, value - float(prices[rows] @ amounts), rows, amounts, plan)
-
-    def place(self, responses: Sequence[Response | None]) -> Solution | None:
-        """None: what solves a node also says how its jobs are placed."""
-        return None
 
     def bound_within(self, prices: Floats, limits: Mapping[int, Limits]) -> float | None:
         """Bound at `prices` on the solutions within limits, rounded outward."""
@@ -335,6 +325,33 @@ class MlbrokerOracle(BlockOracle):
         return self.priced_within(prices, {})[0]
 
 
-def build(instance: MlbrokerInstance, formulation: str, rows: str) -> MlbrokerOracle:
-    """Build the oracle; data centres are not aggregated, so there is one layout."""
-    return MlbrokerOracle(instance, formulation)
+class MlbrokerSolvers(FamilySolvers):
+    """What mlbroker offers the solvers."""
+
+    layouts = ("servers",)
+
+    def build_oracle(
+        self, instance: MlbrokerInstance, formulation: str, layout: str
+    ) -> MlbrokerOracle:
+        """Build the oracle; data centres are not aggregated, so there is one layout."""
+        return MlbrokerOracle(instance, formulation)
+
+    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
+        """Of ``tight``, where no job has the broker's name."""
+        named = any(job.name == BROKER for job in instance.jobs)
+        return self.layouts if formulation == "tight" and not named else ()
+
+    def node_program(self, oracle: MlbrokerOracle, size: float) -> Any:
+        """Shared fees in closed form."""
+        from hindsched.solvers.families.mlbroker.nodes import TierNodes
+
+        return TierNodes(oracle, size)
+
+    def methods(self) -> dict[str, Method]:
+        """Placements of all slots together, and bounds with shared fees."""
+        from hindsched.solvers.families.mlbroker.methods import METHODS
+
+        return METHODS
+
+
+SOLVERS = MlbrokerSolvers()

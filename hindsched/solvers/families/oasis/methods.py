@@ -30,6 +30,7 @@ from hindsched.models.base import Commitments
 from hindsched.models.oasis.ends import Ends, build_ends, build_packing
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.base import Method
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.result import ProgramResult, Progress, Result, Status, StoppedBy
@@ -44,8 +45,8 @@ from hindsched.solvers.door.work import (
 from hindsched.solvers.families.oasis.oracle import OasisPlan
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import Method, better, closer, joined, solve_milp
-from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.methods.base import better, closer, joined, solve_milp
+from hindsched.solvers.oracles.base import placing_oracle
 from hindsched.solvers.search import NeighbourhoodSearch
 
 SHARE_OF_ENDS = 0.7
@@ -202,7 +203,7 @@ def solve_by_ends(
         return None if limit is None else share * max(0.0, limit - (now() - started))
 
     if incumbent is None:
-        search = NeighbourhoodSearch(build_oracle(instance, formulation, rows="servers"))
+        search = NeighbourhoodSearch(placing_oracle(instance, formulation))
         search.construct()
         incumbent = search.solution() or build_solution(instance, {}, formulation)
     best = incumbent

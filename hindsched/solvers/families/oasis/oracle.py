@@ -14,16 +14,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
+from hindsched.instances.base import Instance
 from hindsched.instances.decimals import how_many_fit, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
+from hindsched.solvers.base import FamilySolvers, Method
 from hindsched.solvers.kernels.oasis.worker_slot_program import (
     ServerPool,
     Workload,
@@ -31,12 +33,10 @@ from hindsched.solvers.kernels.oasis.worker_slot_program import (
     best_schedule,
 )
 from hindsched.solvers.kernels.placement import Range, no_limits
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import BranchingOracle, PlacingOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
-ORACLE_ROWS = ("groups", "servers", "patterns")
-TREE_ROWS = ("patterns", "servers")
 IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"
 
 
@@ -119,12 +119,12 @@ class JobBlock:
         return workers, ps
 
 
-class OasisOracle(BlockOracle):
+class OasisOracle(BranchingOracle):
     """Best responses of the oasis family's jobs on rows of groups (for bounds) or of each server.
 
-    Schedules are placed on servers in the layout ``"servers"`` only; a residual limits a group as a
-    whole. Ties: cheaper servers first, equal prices in the instance's order; the earliest of
-    equally good ends; then from the last slot back the fewest workers among equal costs.
+    A residual limits a group as a whole. Ties: cheaper servers first, equal prices in the
+    instance's order; the earliest of equally good ends; then from the last slot back the fewest
+    workers among equal costs.
     """
 
     sense: ClassVar[Literal["max", "min"]] = "max"
@@ -212,8 +212,6 @@ class OasisOracle(BlockOracle):
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """Solution in which all jobs run the given schedules, packed on real servers."""
-        if self.layout == "servers":
-            return super().place(responses)
         plans = {block: found.plan for block, found in enumerate(responses) if found is not None}
         from hindsched.solvers.families.oasis.methods import place_together  # loads Pyomo
 
@@ -222,16 +220,6 @@ class OasisOracle(BlockOracle):
     def responses(self, prices: Floats) -> Sequence[Response | None]:
         """Best responses of all jobs at full capacity; None where a job stays out at 0."""
         return [self.best_response(block, prices, above=0.0) for block in range(self.num_blocks)]
-
-    def assignments(self, block: int, response: Response) -> list[Assignment]:
-        """Rows of the solution file; only the layout ``"servers"`` places schedules on servers."""
-        if self.layout != "servers":
-            raise TypeError('only rows="servers" places schedules on servers')
-        workers, ps = (
-            placed.matrix(self.instance.horizon, len(pool.labels))
-            for placed, pool in zip(response.plan[1:], self.pools, strict=True)
-        )
-        return run_length(workers, ps, *(list(pool.labels) for pool in self.pools))
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Schedules that a feasible solution gives the jobs, as use of this layout's rows."""
@@ -289,6 +277,25 @@ class OasisOracle(BlockOracle):
         return Response(value, utility, *self.use_of_plan(block, plan), plan)
 
 
+class OasisServers(OasisOracle, PlacingOracle):
+    """Best responses on rows of each server, as which they stand in a solution."""
+
+    def __init__(self, instance: OasisInstance, formulation: str | None = None) -> None:
+        super().__init__(instance, formulation, "servers")
+
+    def assignments(self, block: int, response: Response) -> list[Assignment]:
+        """Rows of the solution file for a response."""
+        workers, ps = (
+            placed.matrix(self.instance.horizon, len(pool.labels))
+            for placed, pool in zip(response.plan[1:], self.pools, strict=True)
+        )
+        return run_length(workers, ps, *(list(pool.labels) for pool in self.pools))
+
+    def place(self, responses: Sequence[Response | None]) -> Solution | None:
+        """Solution in which all jobs run the given schedules, where they stand."""
+        return PlacingOracle.place(self, responses)
+
+
 def best_within(
     workers: ServerPool, ps: ServerPool, task: Workload, limits: Limits
 ) -> tuple[float, OasisPlan] | None:
@@ -340,10 +347,29 @@ def plan_features(plan: OasisPlan) -> dict[Feature, int]:
     return found
 
 
-def build(instance: OasisInstance, formulation: str, rows: str) -> BlockOracle:
-    """Build the oracle with one of the layouts `ORACLE_ROWS`."""
-    if rows == "patterns":
+class OasisSolvers(FamilySolvers):
+    """What oasis offers the solvers."""
+
+    layouts = ("groups", "servers", "patterns")
+
+    def build_oracle(
+        self, instance: OasisInstance, formulation: str, layout: str
+    ) -> BranchingOracle:
+        """Build the oracle of a layout."""
         from hindsched.solvers.families.oasis.patterns import PatternOracle  # which builds on this
 
-        return PatternOracle(instance, formulation)
-    return OasisOracle(instance, formulation, rows)
+        oracles: dict[str, Any] = {"servers": OasisServers, "patterns": PatternOracle}
+        return oracles.get(layout, OasisOracle)(instance, formulation)
+
+    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
+        """Patterns first: they see which units a server holds together."""
+        return "patterns", "servers"
+
+    def methods(self) -> dict[str, Method]:
+        """The generic ones, with a program of ends."""
+        from hindsched.solvers.families.oasis.methods import METHODS
+
+        return METHODS
+
+
+SOLVERS = OasisSolvers()

@@ -22,7 +22,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances.decimals import times, whole_units
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
@@ -34,7 +33,7 @@ from hindsched.solvers.families.oasis.oracle import (
     plan_features,
 )
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import BranchingOracle, PricingOracle, Response
 from hindsched.solvers.oracles.decisions import Feature, Limits
 from hindsched.solvers.oracles.rows import Rows, RowSet
 
@@ -122,7 +121,7 @@ class _PatternPrices:
     dearest: dict[tuple[int, int], tuple[Ints, Floats]]
 
 
-class PatternOracle(BlockOracle):
+class PatternOracle(BranchingOracle):
     """Best responses of jobs, and of the servers' groups slot by slot."""
 
     sense: ClassVar[Literal["max", "min"]] = "max"
@@ -176,12 +175,8 @@ class PatternOracle(BlockOracle):
         units = self._sides[side].units
         return f"{units.name} {units.axes[0][1][group]} in slot {slot + 1}"
 
-    def best_response(
-        self, block: int, prices: Floats, residual: Floats | None = None
-    ) -> Response | None:
-        """Best schedule of a job, or dearest patterns of a group in a slot; full capacity only."""
-        if residual is not None:
-            raise InputError("rows", "patterns", "schedules that fit need the layout servers")
+    def best_response(self, block: int, prices: Floats) -> Response | None:
+        """Best schedule of a job, or dearest patterns of a group in a slot."""
         return self.restricted_response(block, prices, {})
 
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
@@ -266,7 +261,7 @@ class PatternOracle(BlockOracle):
             found.append(Response(0.0, 0.0, kept, -total[kept], ()))
         return found
 
-    def prices_of(self, other: BlockOracle, prices: Floats) -> Floats:
+    def prices_of(self, other: PricingOracle, prices: Floats) -> Floats:
         """Prices of the layout ``groups`` in this one: places cost nothing."""
         return np.concatenate([prices, np.zeros(self.rows.size - prices.size)])
 

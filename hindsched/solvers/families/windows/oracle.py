@@ -21,21 +21,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances import modes
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.decimals import loosened
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.window_solution import WindowRow, WindowSolution, row_use
+from hindsched.solvers.base import FamilySolvers
 from hindsched.solvers.families.windows.schedules import cheapest_row
 from hindsched.solvers.kernels.placement import no_limits
 from hindsched.solvers.kernels.windows import merged_server
-from hindsched.solvers.oracles.base import BlockOracle, Response
+from hindsched.solvers.oracles.base import BranchingOracle, PlacingOracle, PricingOracle, Response
 from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, Limits, window_of
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
-ROWS = ("cluster", "servers", modes.PREEMPTIVE)
-"""The layouts of both families."""
 START, WORKERS = Feature("start"), Feature("workers")
 WORKER_TYPE, PS_TYPE = Feature("worker_type"), Feature("ps_type")
 ON_SERVER, PS_ON_SERVER = "server_workers", "server_ps"
@@ -45,14 +43,18 @@ Choices = tuple[Any, Floats]
 (choices, resources), of the merged server."""
 
 
-def first_rows(formulation: str) -> str:
-    """Layout in which a formulation is bounded: windows do not bound jobs in pieces."""
-    return modes.PREEMPTIVE if modes.in_pieces(formulation) else "cluster"
+class WindowSolvers(FamilySolvers):
+    """What both families offer the solvers alike."""
 
+    layouts = ("cluster", "servers", modes.PREEMPTIVE)
 
-def tree_rows(instance: Instance, formulation: str) -> tuple[str, ...]:
-    """Layouts that are branched on."""
-    return () if modes.in_pieces(formulation) else ("servers",)
+    def first_layout(self, formulation: str) -> str:
+        """Layout in which a formulation is bounded: windows do not bound jobs in pieces."""
+        return modes.PREEMPTIVE if modes.in_pieces(formulation) else "cluster"
+
+    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
+        """Jobs in pieces are not branched on."""
+        return () if modes.in_pieces(formulation) else ("servers",)
 
 
 class EndCosts(NamedTuple):
@@ -65,7 +67,7 @@ class EndCosts(NamedTuple):
     row: Ints  # row of each job, (jobs,)
 
 
-class WindowOracle(BlockOracle):
+class WindowOracle(PricingOracle):
     """What all layouts share: the problem, and the use of a given schedule.
 
     A family's class sets what stands first.
@@ -161,12 +163,8 @@ class MergedOracle(WindowOracle):
         """Prices, shape (slots, resources)."""
         return prices.reshape(-1, self.slots).T
 
-    def best_response(
-        self, block: int, prices: Floats, residual: Floats | None = None
-    ) -> Response | None:
-        """Best schedule of a job on the merged server; only full capacity is known here."""
-        if residual is not None:
-            raise InputError("rows", "cluster", "schedules that fit need the layout servers")
+    def best_response(self, block: int, prices: Floats) -> Response | None:
+        """Best schedule of a job on the merged server."""
         outside = np.full(1, math.inf if self.optional else self.outside_costs[block])
         costs, last, used = self.respond(slice(block, block + 1), outside, prices)
         cost, end = float(costs[0]), int(last[0])
@@ -300,7 +298,7 @@ def ways_in_line(rate: Floats, count: Ints, units: Ints) -> Iterator[tuple[int, 
     yield from ((at, factor * float(rate[at])) for at in kept.tolist())
 
 
-class WindowServerOracle(WindowOracle):
+class WindowServerOracle(WindowOracle, PlacingOracle, BranchingOracle):
     """Best responses within limits on real servers, exact."""
 
     layout = "servers"
@@ -377,7 +375,7 @@ class WindowServerOracle(WindowOracle):
     def best_response(
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
-        """Best schedule of a job; see `BlockOracle.best_response`."""
+        """Best schedule of a job; see `PlacingOracle.best_response`."""
         priced = self.by_server(prices)
         if residual is None:
             return self.cheapest(block, self.full, priced, {})

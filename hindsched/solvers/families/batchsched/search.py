@@ -23,6 +23,7 @@ from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.door.work import spend
 from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
 from hindsched.solvers.kernels.batchsched import neighbourhoods
+from hindsched.solvers.kernels.batchsched.neighbourhoods import DURATION, WORKER_TYPE, WORKERS
 from hindsched.solvers.oracles.base import PricingOracle
 
 NEARLY = 8.0
@@ -94,7 +95,8 @@ class WindowSearch:
         before = np.zeros((self.slots + 1, len(by_slot)))
         np.cumsum(by_slot.T, axis=0, out=before[1:])
         first, use = every.first, instance.whole_units[1] @ worth
-        volume = every.modes[:, 1] * every.modes[:, 2] * use[every.modes[:, 5]]
+        volume = every.modes[:, WORKERS] * every.modes[:, DURATION]
+        volume = volume * use[every.modes[:, WORKER_TYPE]]
         least = np.minimum.reduceat(volume, first[:, 0]) if len(first) else np.zeros(0)
         self._prices = neighbourhoods.SearchPrices(
             np.ascontiguousarray((before @ instance.worker_demand.T).T),
@@ -185,8 +187,8 @@ class WindowSearch:
     def _no_plan(self) -> neighbourhoods.WindowPlan:
         """A plan of no jobs."""
         number, servers = len(self._every.weight), len(self.instance.server_capacity)
-        what = np.tile(np.array([0, 0, 0, -1, 0, 0]), (number, 1))  # on no host
-        return neighbourhoods.WindowPlan(what, np.zeros((number, servers), dtype=np.int32))
+        rows = np.tile(np.array([0, 0, 0, -1, 0, 0]), (number, 1))  # on no host
+        return neighbourhoods.WindowPlan(rows, np.zeros((number, servers), dtype=np.int32))
 
     def _nothing_taken(self) -> neighbourhoods.FreeCapacity:
         free, room, total = self._empty
@@ -198,7 +200,7 @@ class WindowSearch:
             return
         self.objective, has_ps = cost, self.instance.has_ps
         for job, (m, start, stop, host, p, units), workers in zip(
-            self.instance.jobs, plan.what.tolist(), plan.workers, strict=True
+            self.instance.jobs, plan.rows.tolist(), plan.workers, strict=True
         ):
             ps = np.zeros(len(workers), dtype=np.int64)
             if has_ps:
@@ -219,11 +221,11 @@ class WindowSearch:
             if row.last > self.slots or len(hosts) != int(self.instance.has_ps):
                 return
             host, units = (int(hosts[0]), int(row.ps[hosts[0]])) if len(hosts) else (-1, 0)
-            plan.what[j] = row.worker_type, row.first - 1, row.last, host, row.ps_type, units
+            plan.rows[j] = row.worker_type, row.first - 1, row.last, host, row.ps_type, units
             plan.workers[j] = row.workers
         self._plan, self._cluster, self._has_plan = plan, self._nothing_taken(), True
         self._cost[:] = self.objective
-        for j in range(len(plan.what)):
+        for j in range(len(plan.rows)):
             neighbourhoods.book_job(neighbourhoods.TAKE, j, plan, self._cluster, self._every)
 
 
@@ -247,17 +249,17 @@ def job_table(instance: BatchschedInstance) -> neighbourhoods.WindowJobs:
         taken = fewest * size[table.ps_type] if has_ps else fewest
         m, q, count, length = table.worker_type, table.one_server, table.workers, table.duration
         order = np.lexsort((taken, q, count, length, m))
-        key = np.stack([m, q, count, length], axis=1)[order]
+        key = np.stack([m, count, length, q], axis=1)[order]
         # of the PS types the one that takes least
         chosen = np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)])
         servers = np.stack([table.ps_type, fewest], axis=1)[order]
         first.append(number + np.searchsorted(key[chosen, 0], types))
-        found.append(np.concatenate([key[:, 1:], servers, key[:, :1]], axis=1)[chosen])
+        found.append(np.concatenate([key, servers], axis=1)[chosen])
         number += len(found[-1])
     none = np.zeros((0, 6), dtype=np.int64)
     modes_of_all = np.ascontiguousarray(np.concatenate([*found, none]))
     starts = np.array(first, dtype=np.int64).reshape(-1, len(types))
-    shortest = [int(modes_of_all[row[0] : row[-1], 2].min()) for row in starts]
+    shortest = [int(modes_of_all[row[0] : row[-1], DURATION].min()) for row in starts]
     share = np.divide(1.0, worker, out=np.full(worker.shape, np.inf), where=worker > 0)
     return neighbourhoods.WindowJobs(
         np.array([job.arrival - 1 for job in instance.jobs], dtype=np.int64),

@@ -1,8 +1,12 @@
 """Neighbourhoods of a whole schedule: take jobs out, put each back where it is cheapest.
 
+A move (`improve`) takes out a pivot and jobs near it (`draw_removed`) and puts them back one after
+the other (`insert_all`): each in its cheapest mode and window (`cheapest_mode`), on the servers on
+which it wastes least (`place_job`).
+
 A job's cost is ``weight x completion + price of what it uses``, at one price a resource and slot
-for all servers, so that only the servers that it stands on are left to choose: those on which it
-wastes least. What is free is counted in whole units.
+for all servers, so that only the servers that it stands on are left to choose. What is free is
+counted in whole units. Slots count from 0; a window ends before its `stop`.
 """
 
 from __future__ import annotations
@@ -19,34 +23,40 @@ from hindsched.solvers.kernels.placement import covering_ps, fits_together
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 TAKE, GIVE_BACK = np.int64(1), np.int64(-1)
-"""What `book` does; it would be compiled once for each of two plain numbers."""
-MOST = 32000.0
+"""What `book_job` does; it would be compiled once for each of two plain numbers."""
+MOST_WORKERS = 32000.0
 """Workers on a server that are counted."""
-TIMES = np.array([0.3, 0.7, 1.0, 1.5])
+IDLE_WEIGHTS = np.array([0.3, 0.7, 1.0, 1.5])
 """What idleness before and after a job counts, beside idleness in its window."""
-STEP = 0.2
+LEAST_DELAY = 0.2
 """Slots of delay below which a schedule is no better than an earlier one."""
 MOST_REMOVED = 10
 """Jobs taken out at most."""
-BANDS = 0.5
+SHORT_WINDOWS = 0.5
 """Share of the moves that clear a window of the pivot's length in its wait, not all of that."""
 MULTIPLES = np.array([0.0, 0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4])
 """Multiples of the prices at which jobs are put back."""
-LITTLE = 1e-9
+LEAST_GAIN = 1e-9
 """Relative gain below which a plan is no better."""
+
+WORKER_TYPE, PS_TYPE = 0, 4
+"""Columns of modes and of a plan's rows."""
+WORKERS, DURATION, ONE_SERVER, FEWEST_PS = 1, 2, 3, 5
+"""Further columns of modes: whether all stand on one server, and the fewest PSs."""
+START, STOP, HOST, NUM_PS = 1, 2, 3, 5
+"""Further columns of a plan's rows: the window, the server of the PSs (-1: none), their number."""
 
 
 class WindowJobs(NamedTuple):
     """The jobs and the cluster's types, which no move changes."""
 
-    arrival: Ints  # first slot, 0-based, (jobs,)
+    arrival: Ints  # first slot, (jobs,)
     weight: Floats  # cost of a slot, (jobs,)
     # where the modes of each job and worker type begin, and the last type's end, (jobs, worker
     # types + 1)
     first: Ints
-    # q, N, L, PS type, fewest PSs, worker type; by worker type and ascending L, (modes, 6)
-    modes: Ints
-    shortest: Ints  # least L, (jobs,)
+    modes: Ints  # by job, worker type and ascending duration, (modes, 6)
+    shortest: Ints  # least duration, (jobs,)
     worker: Floats  # demands in whole units, (types, resources)
     ps: Floats  # the same of PSs
     share: Floats  # workers to a unit; inf where they need none, (worker types, resources)
@@ -65,8 +75,7 @@ class FreeCapacity(NamedTuple):
 class WindowPlan(NamedTuple):
     """Schedules of all jobs."""
 
-    # worker type, start (0-based), stop, host of PSs (-1: none), their type and number, (jobs, 6)
-    what: Ints
+    rows: Ints  # (jobs, 6)
     workers: NDArray[np.int32]  # workers by server, (jobs, servers)
 
 
@@ -83,24 +92,24 @@ class SearchPrices(NamedTuple):
 @njit(cache=True)
 def excess_costs(jobs: WindowJobs, prices: SearchPrices, slots: int) -> Floats:
     """How much a mode costs at the prices above its job's cheapest one, in slots of the job."""
-    found = np.full(jobs.modes.shape[0], np.inf)
+    costs = np.full(jobs.modes.shape[0], np.inf)
     for j in range(jobs.weight.shape[0]):
         low, high = jobs.first[j, 0], jobs.first[j, -1]
-        for m in range(jobs.worker.shape[0]):
-            for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
-                count, length = jobs.modes[k, 1], jobs.modes[k, 2]
-                for t in range(jobs.arrival[j], slots - length + 1):
-                    cost = jobs.weight[j] * (t + length)
-                    if cost >= found[k]:
-                        break
-                    cost += count * (prices.worker[m, t + length] - prices.worker[m, t])
-                    found[k] = min(found[k], cost)
+        for k in range(low, high):
+            mode = jobs.modes[k]
+            m, workers, duration = mode[WORKER_TYPE], mode[WORKERS], mode[DURATION]
+            for start in range(jobs.arrival[j], slots - duration + 1):
+                cost = jobs.weight[j] * (start + duration)
+                if cost >= costs[k]:
+                    break
+                cost += workers * (prices.worker[m, start + duration] - prices.worker[m, start])
+                costs[k] = min(costs[k], cost)
         least = np.inf
         for k in range(low, high):
-            least = min(least, found[k])
+            least = min(least, costs[k])
         for k in range(low, high):
-            found[k] = (found[k] - least) / jobs.weight[j]
-    return found
+            costs[k] = (costs[k] - least) / jobs.weight[j]
+    return costs
 
 
 @njit(cache=True)
@@ -117,7 +126,7 @@ def renew_room(h: int, start: int, stop: int, cluster: FreeCapacity, share: Floa
     least, lower = np.empty(stop - start), np.empty(stop - start)
     for m in range(types):
         for t in slots:
-            least[t] = MOST
+            least[t] = MOST_WORKERS
         for r in range(resources):
             by, row = share[m, r], free[h, r, start:stop]
             for t in slots:
@@ -134,7 +143,7 @@ def book_job(
     sign: np.int64, j: int, plan: WindowPlan, cluster: FreeCapacity, jobs: WindowJobs
 ) -> None:
     """Take what a job's schedule uses (`TAKE`), or give it back (`GIVE_BACK`)."""
-    m, start, stop, host, p, units = plan.what[j]
+    m, start, stop, host, p, num_ps = plan.rows[j]
     free, workers, worker, ps = cluster.free, plan.workers, jobs.worker, jobs.ps
     for h in range(workers.shape[1]):
         count = workers[j, h]
@@ -143,7 +152,7 @@ def book_job(
         for r in range(worker.shape[1]):
             used = count * worker[m, r]
             if h == host:
-                used += units * ps[p, r]
+                used += num_ps * ps[p, r]
             used *= sign
             for t in range(np.uint64(start), np.uint64(stop)):
                 free[h, r, t] -= used
@@ -163,165 +172,199 @@ def lower_free(left: Floats, free: Floats, first: int, stop: int) -> None:
 
 
 @njit(cache=True)
-def beside(
-    mode: Ints, m: int, p: int, most: int, elsewhere: int, left: Floats, jobs: WindowJobs
+def lower_room(room: NDArray[np.int16], by_slot: NDArray[np.int16], first: int, stop: int) -> None:
+    """Lower the workers that fit on each server to those that do in some more slots."""
+    for t in range(first, stop):
+        for h in range(room.shape[0]):
+            room[h] = min(room[h], by_slot[t, h])
+
+
+@njit(cache=True)
+def workers_on_host(
+    mode: Ints, room: int, elsewhere: int, left: Floats, jobs: WindowJobs
 ) -> tuple[int, int]:
-    """Workers on a host and its PSs, the fewest; PSs 0 if it can be none."""
-    count = mode[1]
-    if mode[0] == 1:
-        found = most >= count and fits_together(count, 1, jobs.worker[m], jobs.ps[p], left)
-        return count, 1 if found else 0
-    on = min(most, count - 1)
-    while on >= 0 and count - on <= elsewhere:
-        units = covering_ps(count - on, jobs.ratio[m, p])
-        if fits_together(on, units, jobs.worker[m], jobs.ps[p], left):
-            return on, units
-        on -= 1
+    """Workers on a host, as many as leave room for the PSs, and PSs; 0 PSs if it can be no host.
+
+    `room` workers fit on it, and so many `elsewhere`.
+    """
+    m, workers, p = mode[WORKER_TYPE], mode[WORKERS], mode[PS_TYPE]
+    if mode[ONE_SERVER] == 1:
+        fits = room >= workers and fits_together(workers, 1, jobs.worker[m], jobs.ps[p], left)
+        return workers, 1 if fits else 0
+    on_host = min(room, workers - 1)
+    while on_host >= 0 and workers - on_host <= elsewhere:
+        num_ps = covering_ps(workers - on_host, jobs.ratio[m, p])
+        if fits_together(on_host, num_ps, jobs.worker[m], jobs.ps[p], left):
+            return on_host, num_ps
+        on_host -= 1
     return 0, 0
 
 
 @njit(cache=True)
 def has_host(
-    k: int, m: int, total: int, room: NDArray[np.int16], left: Floats, jobs: WindowJobs
+    mode: Ints, total: int, room: NDArray[np.int16], left: Floats, jobs: WindowJobs
 ) -> bool:
     """Whether some server can hold the fewest PSs of a mode that any server needs."""
-    mode = jobs.modes[k]
-    p, fewest = mode[3], mode[4]
+    m, p, fewest = mode[WORKER_TYPE], mode[PS_TYPE], mode[FEWEST_PS]
     for h in range(room.shape[0]):
         if fits_together(0, fewest, jobs.worker[m], jobs.ps[p], left[h]):
-            _, units = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
-            if 0 < units <= fewest:
+            _, num_ps = workers_on_host(mode, room[h], total - room[h], left[h], jobs)
+            if 0 < num_ps <= fewest:
                 return True
     return False
 
 
 @njit(cache=True)
+def window_price(
+    mode: Ints, start: int, stop: int, prices: SearchPrices, jobs: WindowJobs
+) -> float:
+    """Price of a mode's workers and fewest PSs in a window."""
+    m, p = mode[WORKER_TYPE], mode[PS_TYPE]
+    paid = mode[WORKERS] * (prices.worker[m, stop] - prices.worker[m, start])
+    if jobs.has_ps:
+        paid += mode[FEWEST_PS] * (prices.ps[p, stop] - prices.ps[p, start])
+    return paid
+
+
+@njit(cache=True)
 def cheapest_mode(
     j: int, multiple: float, prices: SearchPrices, cluster: FreeCapacity, jobs: WindowJobs
-) -> tuple[int, int, int]:
-    """Cheapest mode of a job at a multiple of the prices, its worker type and start; -1 if none."""
+) -> tuple[int, int]:
+    """Cheapest mode of a job at a multiple of the prices that fits, and its start; -1 if none.
+
+    As modes of one worker type become longer, what is free in all slots of the window is lowered
+    slot by slot: first the workers on all servers together, then, if the mode is cheap enough, the
+    workers on each server, then its resources.
+    """
     servers, resources, slots = cluster.free.shape
-    weight, modes, shortest = jobs.weight[j], jobs.modes, jobs.shortest[j]
-    paid_worker, paid_ps = prices.worker, prices.ps
-    all_room, in_all = cluster.room, cluster.total
-    best, best_k, best_m, best_t = np.inf, -1, -1, -1
-    limit = np.inf
-    room = np.empty(servers, np.int16)
-    left = np.empty((servers, resources))
-    types = jobs.worker.shape[0]
-    for t in range(jobs.arrival[j], slots):
-        if weight * (t + 1 + shortest) >= limit:
+    weight, shortest = jobs.weight[j], jobs.shortest[j]
+    best_mode, best_start, limit = -1, -1, np.inf
+    room, left = np.empty(servers, np.int16), np.empty((servers, resources))
+    for start in range(jobs.arrival[j], slots):
+        if weight * (start + 1 + shortest) >= limit:
             break
-        for m in range(types):
-            seen, least = 0, np.int64(1) << 40
-            filled, lowered, total, largest = 0, 0, np.int64(0), 0
+        for m in range(jobs.worker.shape[0]):
+            most, most_slots = np.int64(1) << 40, 0
+            total, largest, room_slots, left_slots = np.int64(0), 0, 0, 0
             for k in range(jobs.first[j, m], jobs.first[j, m + 1]):
-                length, count = modes[k, 2], modes[k, 1]
-                stop = t + length
+                mode = jobs.modes[k]
+                duration, workers = mode[DURATION], mode[WORKERS]
+                stop = start + duration
                 cost = weight * (stop + 1)
                 if stop > slots or cost >= limit:
                     break
-                while seen < length:
-                    least = min(least, in_all[m, t + seen])
-                    seen += 1
-                if least == 0:
+                while most_slots < duration:
+                    most = min(most, cluster.total[m, start + most_slots])
+                    most_slots += 1
+                if most == 0:
                     break
-                if least < count:
+                if most < workers:
                     continue
-                paid = count * (paid_worker[m, stop] - paid_worker[m, t])
-                if jobs.has_ps:
-                    p = modes[k, 3]
-                    paid += modes[k, 4] * (paid_ps[p, stop] - paid_ps[p, t])
-                cost += multiple * paid
+                cost += multiple * window_price(mode, start, stop, prices, jobs)
                 if cost >= limit:
                     continue
-                if filled < length:
-                    if filled == 0:
-                        room[:] = all_room[m, t]
-                    for at in range(t + filled, stop):
-                        for h in range(servers):
-                            room[h] = min(room[h], all_room[m, at, h])
-                    filled = length
-                    total, largest = np.int64(0), 0
-                    for h in range(servers):
-                        total += room[h]
-                        largest = max(largest, room[h])
+                if room_slots < duration:
+                    if room_slots == 0:
+                        room[:] = MOST_WORKERS
+                    lower_room(room, cluster.room[m], start + room_slots, stop)
+                    room_slots, total, largest = duration, room.sum(), room.max()
                 if total == 0:
                     break
-                if (largest if modes[k, 0] == 1 else total) < count:
+                if (largest if mode[ONE_SERVER] == 1 else total) < workers:
                     continue
                 if jobs.has_ps:
-                    if lowered == 0:
+                    if left_slots == 0:
                         left[:] = np.inf
-                    lower_free(left, cluster.free, t + lowered, stop)
-                    lowered = length
-                    if not has_host(k, m, total, room, left, jobs):
+                    lower_free(left, cluster.free, start + left_slots, stop)
+                    left_slots = duration
+                    if not has_host(mode, total, room, left, jobs):
                         continue
-                best, best_k, best_m, best_t = cost, k, m, t
-                limit = best - STEP * weight
-    return best_k, best_m, best_t
+                best_mode, best_start = k, start
+                limit = cost - LEAST_DELAY * weight
+    return best_mode, best_start
+
+
+@njit(cache=True)
+def idle_values(
+    mode: Ints, start: int, stop: int, room: NDArray[np.int16], left: Floats, worth: Floats,
+    cluster: FreeCapacity, jobs: WindowJobs, word: Words,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """By server what is free, in workers, and what idles a worker placed there; inf: none fits."""
+    m, workers, slots = mode[WORKER_TYPE], mode[WORKERS], cluster.free.shape[2]
+    servers, resources = left.shape
+    value, waste = np.zeros(servers), np.empty(servers)
+    worker_value = (jobs.worker[m] * worth).sum() + 1e-12
+    idle_weight = IDLE_WEIGHTS[below(word, len(IDLE_WEIGHTS))]
+    for h in range(servers):
+        here = min(room[h], workers)
+        if here > 0 or jobs.has_ps:
+            for r in range(resources):
+                value[h] += worth[r] * left[h, r] / worker_value
+        if here == 0:
+            waste[h] = np.inf
+            continue
+        idle = value[h] - here  # beside the workers, and before and after them
+        if start > 0:
+            idle += idle_weight * min(cluster.room[m, start - 1, h], room[h])
+        if stop < slots:
+            idle += idle_weight * min(cluster.room[m, stop, h], room[h])
+        waste[h] = idle / here + 0.01 * room[h] + 1e-3 * unit(word)
+    return value, waste
+
+
+@njit(cache=True)
+def cheapest_host(
+    mode: Ints, room: NDArray[np.int16], left: Floats, value: Floats, waste: Floats,
+    jobs: WindowJobs,
+) -> tuple[int, int, int]:  # fmt: skip
+    """The server of the PSs, or of all workers where they stand together; workers and PSs there.
+
+    The server -1 if there is none: workers without PSs that may be spread.
+    """
+    m, workers, p, fewest = mode[WORKER_TYPE], mode[WORKERS], mode[PS_TYPE], mode[FEWEST_PS]
+    host, on_host, num_ps, best = -1, 0, 0, np.inf
+    total = room.sum()
+    for h in range(room.shape[0]):
+        if jobs.has_ps and fits_together(0, fewest, jobs.worker[m], jobs.ps[p], left[h]):
+            here, needed = workers_on_host(mode, room[h], total - room[h], left[h], jobs)
+            idle = value[h] - here + 1e6 * (needed - fewest)
+            if needed > 0 and idle < best:
+                best, host, on_host, num_ps = idle, h, here, needed
+        elif not jobs.has_ps and mode[ONE_SERVER] == 1 and room[h] >= workers and waste[h] < best:
+            best, host, on_host = waste[h], h, workers
+    return host, on_host, num_ps
 
 
 @njit(cache=True)
 def place_job(
-    j: int, k: int, m: int, start: int, prices: SearchPrices, plan: WindowPlan,
-    cluster: FreeCapacity, jobs: WindowJobs, word: Words,
+    j: int, k: int, start: int, prices: SearchPrices, plan: WindowPlan, cluster: FreeCapacity,
+    jobs: WindowJobs, word: Words,
 ) -> None:  # fmt: skip
     """Put a job on the servers on which it wastes least, at what a resource is worth."""
     mode = jobs.modes[k]
-    one, count, length, p, fewest, _ = mode
-    worth, free, all_room = prices.worth, cluster.free, cluster.room
-    servers, resources, slots = free.shape
-    stop = start + length
-    room, waste = np.empty(servers, np.int16), np.empty(servers)
-    left, value = np.full((servers, resources), np.inf), np.zeros(servers)
-    lower_free(left, free, start, stop)
-    room[:] = all_room[m, start]
-    for t in range(start + 1, stop):
-        for h in range(servers):
-            room[h] = min(room[h], all_room[m, t, h])
-    whole = (jobs.worker[m] * worth).sum() + 1e-12
-    total = 0
-    beside_time = TIMES[below(word, len(TIMES))]
-    for h in range(servers):
-        total += room[h]
-        take = min(room[h], count)
-        if take > 0 or jobs.has_ps:
-            for r in range(resources):
-                value[h] += worth[r] * left[h, r] / whole
-        if take == 0:
-            waste[h] = np.inf
-            continue
-        idle = value[h] - take  # beside the workers, and before and after them
-        if start > 0:
-            idle += beside_time * min(all_room[m, start - 1, h], room[h])
-        if stop < slots:
-            idle += beside_time * min(all_room[m, stop, h], room[h])
-        waste[h] = idle / take + 0.01 * room[h] + 1e-3 * unit(word)
-    host, on_host, units, best = -1, 0, 0, np.inf
-    for h in range(servers):
-        if jobs.has_ps and fits_together(0, fewest, jobs.worker[m], jobs.ps[p], left[h]):
-            on, need = beside(mode, m, p, room[h], total - room[h], left[h], jobs)
-            rest = value[h] - on + 1e6 * (need - fewest)
-            if need > 0 and rest < best:
-                best, host, on_host, units = rest, h, on, need
-        elif not jobs.has_ps and one == 1 and room[h] >= count and waste[h] < best:
-            best, host, on_host = waste[h], h, count
-    what = plan.what[j]
-    what[0], what[1], what[2] = m, start, start + length
-    what[3] = host if jobs.has_ps else -1
-    what[4], what[5] = p, units
+    m, stop = mode[WORKER_TYPE], start + mode[DURATION]
+    servers, resources, _ = cluster.free.shape
+    room, left = np.empty(servers, np.int16), np.full((servers, resources), np.inf)
+    room[:] = MOST_WORKERS
+    lower_room(room, cluster.room[m], start, stop)
+    lower_free(left, cluster.free, start, stop)
+    value, waste = idle_values(mode, start, stop, room, left, prices.worth, cluster, jobs, word)
+    host, on_host, num_ps = cheapest_host(mode, room, left, value, waste, jobs)
+    row, missing = plan.rows[j], mode[WORKERS]
+    row[WORKER_TYPE], row[START], row[STOP] = m, start, stop
+    row[HOST] = host if jobs.has_ps else -1
+    row[PS_TYPE], row[NUM_PS] = mode[PS_TYPE], num_ps
     plan.workers[j, :] = 0
     if host >= 0:
         plan.workers[j, host] = on_host
-        count -= on_host
+        missing -= on_host
     for h in stable_order(waste):
-        if count == 0:
+        if missing == 0:
             break
         if h != host:
-            take = min(count, room[h])
-            plan.workers[j, h] = take
-            count -= take
+            here = min(missing, room[h])
+            plan.workers[j, h] = here
+            missing -= here
 
 
 @njit(cache=True)
@@ -336,22 +379,22 @@ def insert_all(
     cost = 0.0
     for done, j in enumerate(order):
         ahead -= jobs.weight[j] * (jobs.arrival[j] + jobs.shortest[j] + 1)
-        k, m, t = cheapest_mode(j, multiple, prices, cluster, jobs)
+        k, start = cheapest_mode(j, multiple, prices, cluster, jobs)
         if k < 0:
             return done, cost
-        cost += jobs.weight[j] * (t + jobs.modes[k, 2] + 1)
+        cost += jobs.weight[j] * (start + jobs.modes[k, DURATION] + 1)
         if cost + ahead > budget:
             return done, cost
-        place_job(j, k, m, t, prices, plan, cluster, jobs, word)
+        place_job(j, k, start, prices, plan, cluster, jobs, word)
         book_job(TAKE, j, plan, cluster, jobs)
     return len(order), cost
 
 
 @njit(cache=True)
-def choose_removed(plan: WindowPlan, jobs: WindowJobs, word: Words) -> Ints:
-    """Jobs to take out, the pivot first: that has its way, or the order is by noisy density."""
+def draw_removed(plan: WindowPlan, jobs: WindowJobs, word: Words) -> Ints:
+    """Jobs to take out: the pivot first, mostly one that waits long; then what runs near it."""
     number = jobs.weight.shape[0]
-    end = plan.what[:, 2].astype(np.float64)
+    end = plan.rows[:, STOP].astype(np.float64)
     delay = np.empty(number)
     for j in range(number):
         delay[j] = jobs.weight[j] * (end[j] - jobs.arrival[j] - jobs.shortest[j])
@@ -365,16 +408,16 @@ def choose_removed(plan: WindowPlan, jobs: WindowJobs, word: Words) -> Ints:
                 pivot = j
                 break
     low, high = float(jobs.arrival[pivot]), end[pivot]
-    if unit(word) < BANDS:
+    if unit(word) < SHORT_WINDOWS:
         length = min(high - low, (1.0 + unit(word)) * jobs.shortest[pivot])
         low += unit(word) * (high - low - length)
         high = low + length
-    far = np.empty(number)
+    distance = np.empty(number)
     for j in range(number):
-        overlap = min(high, end[j]) - max(low, float(plan.what[j, 1]))
-        far[j] = -np.log(1.0 - unit(word)) / (0.2 + max(0.0, overlap))
-    far[pivot] = -1.0
-    return stable_order(far)[:count]
+        overlap = min(high, end[j]) - max(low, float(plan.rows[j, START]))
+        distance[j] = -np.log(1.0 - unit(word)) / (0.2 + max(0.0, overlap))
+    distance[pivot] = -1.0
+    return stable_order(distance)[:count]
 
 
 @njit(cache=True)
@@ -385,37 +428,38 @@ def improve(
     """Try moves of a plan until one makes it better than the best; return how many were tried.
 
     `heat` is the mean worsening that is accepted; `cost` holds what the plan and the best one cost.
+    Removed jobs return by density, blurred, the pivot often first.
     """
-    what = np.empty((MOST_REMOVED, plan.what.shape[1]), np.int64)
-    workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
+    old_rows = np.empty((MOST_REMOVED, plan.rows.shape[1]), np.int64)
+    old_workers = np.empty((MOST_REMOVED, plan.workers.shape[1]), np.int32)
     for tried in range(moves):
-        chosen = choose_removed(plan, jobs, word)
-        count = chosen.shape[0]
+        removed = draw_removed(plan, jobs, word)
+        count = removed.shape[0]
         before = 0.0
         keys = np.empty(count)
         for i in range(count):
-            j = chosen[i]
-            copy_to(what[i], plan.what[j])
-            copy_to(workers[i], plan.workers[j])
-            before += jobs.weight[j] * (plan.what[j, 2] + 1)
+            j = removed[i]
+            copy_to(old_rows[i], plan.rows[j])
+            copy_to(old_workers[i], plan.workers[j])
+            before += jobs.weight[j] * (plan.rows[j, STOP] + 1)
             book_job(GIVE_BACK, j, plan, cluster, jobs)
             keys[i] = -prices.density[j] * np.exp(unit(word) + unit(word) + unit(word))
         if unit(word) < 0.4:
             keys[0] = -np.inf
-        order = chosen[stable_order(keys)]
+        order = removed[stable_order(keys)]
         multiple = MULTIPLES[below(word, len(MULTIPLES))]
         budget = before - np.log(1.0 - unit(word)) * heat
         done, after = insert_all(order, multiple, budget, prices, plan, cluster, jobs, word)
         if done == count:
             cost[0] += after - before
-            if cost[0] < cost[1] - LITTLE * abs(cost[1]):
+            if cost[0] < cost[1] - LEAST_GAIN * abs(cost[1]):
                 cost[1] = cost[0]
                 return tried + 1
             continue
         for i in range(done):
             book_job(GIVE_BACK, order[i], plan, cluster, jobs)
         for i in range(count):
-            copy_to(plan.what[chosen[i]], what[i])
-            copy_to(plan.workers[chosen[i]], workers[i])
-            book_job(TAKE, chosen[i], plan, cluster, jobs)
+            copy_to(plan.rows[removed[i]], old_rows[i])
+            copy_to(plan.workers[removed[i]], old_workers[i])
+            book_job(TAKE, removed[i], plan, cluster, jobs)
     return moves

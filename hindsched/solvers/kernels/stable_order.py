@@ -21,9 +21,9 @@ RUN = 16
 
 
 @njit(cache=True, nogil=True)
-def _goes_before(one: Any, other: Any) -> bool:
+def _goes_before(key: Any, other: Any) -> bool:
     """Whether a key is smaller, or a number where the other is none (which no number equals)."""
-    return bool(one < other or (one == one and other != other))
+    return bool(key < other or (key == key and other != other))
 
 
 @njit(cache=True, nogil=True)

@@ -53,8 +53,8 @@ class AstraeaOracle(windows.WindowOracle):
 
     def worth(self, solution: Any, job: JobRecord) -> float | None:
         """Revenue of a completed job."""
-        found: float | None = solution.revenue(job.name)
-        return found
+        revenue: float | None = solution.revenue(job.name)
+        return revenue
 
 
 class AstraeaMerged(AstraeaOracle, windows.MergedOracle):

@@ -29,20 +29,20 @@ def list_jobs(
     """
     slots = max([first, *(job.arrival for job in jobs), *(row.last for row in booked)])
     slots += 2 * max((int(tables[job.name].duration.min()) for job in jobs), default=1) + 8
-    found: dict[str, WindowRow] = {}
-    while len(found) < len(jobs):
+    schedules: dict[str, WindowRow] = {}
+    while len(schedules) < len(jobs):
         search = ScheduleSearch(cluster, slots)
-        for row in (*booked, *found.values()):
+        for row in (*booked, *schedules.values()):
             search.book(row)
-        for job in jobs[len(found) :]:
+        for job in jobs[len(schedules) :]:
             earliest = max(first, job.arrival)
             placed = search.cheapest(tables[job.name], rate=1.0, earliest=earliest)
             if placed is None:
                 break
             search.book(placed)
-            found[job.name] = placed
+            schedules[job.name] = placed
         slots *= 2
-    return found
+    return schedules
 
 
 def smith_schedule(instance: BatchschedInstance) -> Mapping[str, WindowRow]:

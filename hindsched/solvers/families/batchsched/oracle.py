@@ -67,17 +67,17 @@ class BatchschedMerged(BatchschedOracle, windows.MergedOracle):
 
     def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)
-        found = [windows.merged_modes(instance, job) for job in instance.jobs]
+        choices = [windows.merged_modes(instance, job) for job in instance.jobs]
         total = instance.server_capacity.sum(axis=0)
         volume = sum(
-            ((length[:, None] * demand).min(axis=0) for length, demand in found), 0 * total
+            ((length[:, None] * demand).min(axis=0) for length, demand in choices), 0 * total
         )
         busy = np.divide(volume, total, out=np.zeros(len(total)), where=total > 0)
-        shortest = np.array([float(duration[0]) for duration, _ in found])
+        shortest = np.array([float(duration[0]) for duration, _ in choices])
         latest = max((job.arrival + int(duration[0]) for job, (duration, _) in
-                      zip(instance.jobs, found, strict=True)), default=1)  # fmt: skip
+                      zip(instance.jobs, choices, strict=True)), default=1)  # fmt: skip
         self.price_slots(latest + math.ceil(1.5 * float(busy.max(initial=0.0))), shortest)
-        self.prepare(found)
+        self.prepare(choices)
 
     @cached_property
     def _server_slots(self) -> int:
@@ -138,10 +138,10 @@ class BatchschedServers(BatchschedOracle, windows.WindowServerOracle):
         self, block: int, prices: Floats, residual: Floats | None = None
     ) -> Response | None:
         """Cheapest schedule of a job; at full capacity the outside option is one."""
-        found, outside = super().best_response(block, prices, residual), self.outside(block)
-        if residual is None and (found is None or outside.value < found.value):
+        response, outside = super().best_response(block, prices, residual), self.outside(block)
+        if residual is None and (response is None or outside.value < response.value):
             return outside
-        return found
+        return response
 
     def outside(self, block: int) -> Response:
         """The shortest mode after all priced slots: no schedule that begins there is cheaper."""

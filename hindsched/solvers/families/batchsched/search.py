@@ -57,7 +57,7 @@ class WindowSearch:
         self.objective: float | None = None
         self._best: dict[str, WindowRow] = {}
         self._cycle, self._cycle_begin = FIRST_CYCLE, 0
-        self._every = job_table(self.instance)
+        self._every = window_jobs(self.instance)
         alone = self._every.weight * (self._every.arrival + self._every.shortest + 1)
         self._least_possible = float(alone.sum())
         capacity = self.instance.whole_units[0].astype(float)
@@ -175,10 +175,10 @@ class WindowSearch:
         """The best schedules as a checked solution."""
         if self.objective is None:
             return None
-        found = as_solution(self.instance, self._best, self.oracle.formulation)
-        if broken := found.violations():
+        solution = as_solution(self.instance, self._best, self.oracle.formulation)
+        if broken := solution.violations():
             raise SolveFailed(f"the search broke {broken[0]}")
-        return found
+        return solution
 
     def _word(self) -> np.ndarray:
         """State of the kernel's own draws."""
@@ -237,12 +237,12 @@ def search_of(oracle: PricingOracle, prices: Floats, **more: Any) -> WindowSearc
     return WindowSearch(oracle, prices, **more)
 
 
-def job_table(instance: BatchschedInstance) -> neighbourhoods.WindowJobs:
+def window_jobs(instance: BatchschedInstance) -> neighbourhoods.WindowJobs:
     """All jobs and modes as the kernel takes them."""
     _, worker, ps = instance.whole_units
     size = instance.ps_demand @ (1.0 / np.maximum(instance.server_capacity.sum(axis=0), 1e-300))
     types, has_ps = np.arange(len(worker) + 1), instance.has_ps
-    first, found, number = list[Ints](), list[Ints](), 0
+    first, tables, number = list[Ints](), list[Ints](), 0
     for job in instance.jobs:
         table = modes(instance, job)
         fewest = fewest_ps(instance, table)
@@ -254,10 +254,10 @@ def job_table(instance: BatchschedInstance) -> neighbourhoods.WindowJobs:
         chosen = np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)])
         servers = np.stack([table.ps_type, fewest], axis=1)[order]
         first.append(number + np.searchsorted(key[chosen, 0], types))
-        found.append(np.concatenate([key, servers], axis=1)[chosen])
-        number += len(found[-1])
+        tables.append(np.concatenate([key, servers], axis=1)[chosen])
+        number += len(tables[-1])
     none = np.zeros((0, 6), dtype=np.int64)
-    modes_of_all = np.ascontiguousarray(np.concatenate([*found, none]))
+    modes_of_all = np.ascontiguousarray(np.concatenate([*tables, none]))
     starts = np.array(first, dtype=np.int64).reshape(-1, len(types))
     shortest = [int(modes_of_all[row[0] : row[-1], DURATION].min()) for row in starts]
     share = np.divide(1.0, worker, out=np.full(worker.shape, np.inf), where=worker > 0)

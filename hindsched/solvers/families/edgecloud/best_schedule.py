@@ -38,14 +38,14 @@ class EdgecloudPlan:
 
 def window_sums(prices: Floats, length: int) -> Floats:
     """Sums of all windows of a length, of at least one, put together from powers of two."""
-    found, blocks, done, size = np.zeros(prices.size - length + 1), prices, 0, 1
+    sums, blocks, done, size = np.zeros(prices.size - length + 1), prices, 0, 1
     while size <= length:
         if length & size:
-            found += blocks[done : done + found.size]
+            sums += blocks[done : done + sums.size]
             done += size
         blocks = blocks[:-size] + blocks[size:]
         size *= 2
-    return found
+    return sums
 
 
 class PricedJob:
@@ -77,13 +77,13 @@ class PricedJob:
         low, high = (end - job.arrival for end in window_of(self.limits, COMPLETES))
         self.length = max(0, min(self._length(few_ps), high + 1))
         self.paid_until = max(low, 0)
-        shape, own = (len(self.rows), self.length), SET_NAMES[priced.layout]
+        shape, row_set = (len(self.rows), self.length), SET_NAMES[priced.layout]
         self.price, self.free, self.extra = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.free[:] = self.count[:, None]
         for i, row in enumerate(self.rows):
-            self.price[i] = self._series(prices, own, row)
+            self.price[i] = self._series(prices, row_set, row)
             if residual is not None:
-                self.free[i] = self._series(residual, own, row)
+                self.free[i] = self._series(residual, row_set, row)
                 self.price[i][self.free[i] < 1] = np.inf
         self.room = np.zeros((0, self.length))
         if job.chunk_gb:
@@ -114,12 +114,12 @@ class PricedJob:
 
     def _series(self, source: Floats, name: str, key: object, beyond: float = 0.0) -> Floats:
         """Numbers of a place's rows from the arrival on, `beyond` behind the last one."""
-        found, base = np.full(self.length, beyond), self.priced.first(name, key)
+        series, base = np.full(self.length, beyond), self.priced.first(name, key)
         if base is not None:
             begin = self.job.arrival - 1
             width = max(0, min(self.length, self.priced.last - begin))
-            found[:width] = source[base + begin : base + begin + width]
-        return found
+            series[:width] = source[base + begin : base + begin + width]
+        return series
 
     def _add_storage(self, prices: Floats, residual: Floats | None) -> None:
         """What storing chunks costs, and how many more a server can store by each completion."""
@@ -220,17 +220,17 @@ class PricedJob:
         """First slots of chunks that take the earliest windows left."""
         assert self.cloud_room is not None
         room = self.cloud_room.copy()
-        found: list[int] = []
+        firsts: list[int] = []
         first = self.ready
-        while len(found) < chunks and first + work <= self.length:
+        while len(firsts) < chunks and first + work <= self.length:
             window = slice(first, first + work)
             taken = np.flatnonzero((room[window] < 1) | np.isinf(price[window]))
             if taken.size:
                 first += int(taken[-1]) + 1
                 continue
             room[window] -= 1
-            found.append(first)
-        return found
+            firsts.append(first)
+        return firsts
 
     def _parts(self, c: int, together: bool, homes: list[int]) -> list[Part]:
         """Slots of so many chunks at each place, in layers of its workers, and in the cloud."""

@@ -119,17 +119,21 @@ def bound_edgecloud(
     oracle = build_oracle(instance, formulation, rows=details["layout"])
     stopped_by = StoppedBy.ERROR
     try:
-        found = subgradient_bound(
+        ascent = subgradient_bound(
             oracle, options.with_time(clock.seconds_left),
             start_prices=certificate.prices, target=target, on_progress=on_progress,
         )  # fmt: skip
     except (SolveFailed, OverflowError) as error:  # it rises for ever if nothing is feasible
         details["subgradient"] = str(error)
     else:
-        details |= {**found.details, "iterations": found.iterations, "lp_bound": certificate.bound}
-        stopped_by = found.stopped_by
-        if found.certificate.is_better_than(certificate):
-            certificate = found.certificate
+        details |= {
+            **ascent.details,
+            "iterations": ascent.iterations,
+            "lp_bound": certificate.bound,
+        }
+        stopped_by = ascent.stopped_by
+        if ascent.certificate.is_better_than(certificate):
+            certificate = ascent.certificate
     return Result(
         instance, formulation, "bound", Status.NO_SOLUTION, stopped_by, None,
         certificate.bound, certificate, backend="LP (4)+, subgradient", details=details,
@@ -149,9 +153,9 @@ def best_incumbent(instance: Instance, formulation: str) -> Solution | None:
 
 def _load(instance: EdgecloudInstance) -> Floats:
     """Slots that each job takes on all of its workers at the edge."""
-    workers = [sum(len(own) for _, own in instance.places(job)) for job in instance.jobs]
-    found: Floats = instance.edge_slots * instance.chunks / np.maximum(1, workers)
-    return found
+    workers = [sum(len(there) for _, there in instance.places(job)) for job in instance.jobs]
+    load: Floats = instance.edge_slots * instance.chunks / np.maximum(1, workers)
+    return load
 
 
 def _placing(instance: EdgecloudInstance, formulation: str) -> EdgecloudServers:
@@ -165,13 +169,13 @@ def _inserted(oracle: EdgecloudServers, order: Ints) -> Solution | None:
     """Each job at its best in what those before it leave; None if one finds no room."""
     free = np.zeros(oracle.rows.size)
     left = oracle.rows.capacity.astype(float)
-    found: list[Response | None] = [None] * len(order)
+    responses: list[Response | None] = [None] * len(order)
     for block in order.tolist():
-        response = found[block] = oracle.best_response(block, free, left)
+        response = responses[block] = oracle.best_response(block, free, left)
         if response is None:
             return None
         np.subtract.at(left, response.rows, response.amounts)
-    solution = oracle.place(found)
+    solution = oracle.place(responses)
     return solution if solution is not None and solution.is_feasible() else None
 
 
@@ -183,19 +187,19 @@ def search_edgecloud(
     with catch_interrupt() as interrupted:
         run = Run(instance, formulation, options, on_progress, interrupted, "search")
         run.offer(best_incumbent(instance, formulation))
-        found = NeighbourhoodSearch(
+        search = NeighbourhoodSearch(
             _placing(instance, formulation), seed=options.seed, start=run.known.solution
         )
         most = NEIGHBOURHOODS * len(instance.jobs)
 
         def stop() -> bool:
-            run.tell(f"{found.iterations} neighbourhoods")
-            return found.iterations >= most or run.clock.is_over
+            run.tell(f"{search.iterations} neighbourhoods")
+            return search.iterations >= most or run.clock.is_over
 
-        if not found.is_complete:
-            found.construct(stop)
-        found.improve(stop)
-        run.offer(found.solution())
+        if not search.is_complete:
+            search.construct(stop)
+        search.improve(stop)
+        run.offer(search.solution())
         return run.result("neighbourhood search")
 
 
@@ -245,10 +249,10 @@ def tree_edgecloud(
         )
         run.offer(best_incumbent(instance, formulation))
         if run.objective is None:  # few PSs: a list that forgets them finds no room
-            found = milp_edgecloud(instance, formulation, within, on_progress)
-            if found.status is Status.INFEASIBLE:
-                return replace(found, method="tree")
-            run.offer(found.solution)
+            solved = milp_edgecloud(instance, formulation, within, on_progress)
+            if solved.status is Status.INFEASIBLE:
+                return replace(solved, method="tree")
+            run.offer(solved.solution)
         run.take(bound_edgecloud(instance, formulation, within, on_progress, run.objective))
         return trees.grow(run)
 

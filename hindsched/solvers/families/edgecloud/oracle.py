@@ -81,10 +81,10 @@ class EdgecloudOracle(PricingOracle):
 
     def paid(self, prices: Floats) -> Floats:
         """Prices without those of PSs, for which no block pays."""
-        found = prices.copy()
+        paid = prices.copy()
         for name in self.rows.slices.keys() & set(PS_SETS):
-            found[self.rows.slices[name]] = 0.0
-        return found
+            paid[self.rows.slices[name]] = 0.0
+        return paid
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Use of this layout's rows by a solution; see the base class."""
@@ -105,27 +105,27 @@ class EdgecloudOracle(PricingOracle):
         for j, _, server, first, last in solution.holds.rows():
             for name in PS_SETS[: 1 + (server == len(instance.servers))]:
                 uses[j].add(name, instance.jobs[j].ps_type, range(first, last + 1), 1.0)
-        found: list[Response | None] = []
+        responses: list[Response | None] = []
         for j, use in enumerate(uses):
             time, index = float(solution.job_completion_times[j]), np.array(use.rows, np.int64)
             plan = solution.completion(instance.jobs[j].name)
-            found.append(Response(time, time, index, np.array(use.amounts), plan))
-        return found
+            responses.append(Response(time, time, index, np.array(use.amounts), plan))
+        return responses
 
     def prices_on_servers(self, prices: Floats) -> Floats:
         """Prices of a group or type repeated on each of its workers; see the base class."""
         if self.layout == "servers":
             return prices
         target = EdgecloudServers(self.instance, self.formulation)
-        mine, width = self.rows.unpack(prices), min(self.last, target.last)
+        by_set, width = self.rows.unpack(prices), min(self.last, target.last)
         owner = {w: row for row, members in enumerate(self.priced.members) for w in members}
         rows = [owner[w] for w in range(len(owner))]
-        mine["worker_capacity"] = mine[SET_NAMES[self.layout]][rows]
+        by_set["worker_capacity"] = by_set[SET_NAMES[self.layout]][rows]
         arrays = {}
         for name in target.rows.slices.keys() & {"worker_capacity", "cloud_capacity", "storage"}:
-            if name in mine:
-                arrays[name] = np.zeros((len(mine[name]), target.last))
-                arrays[name][:, :width] = mine[name][:, :width]
+            if name in by_set:
+                arrays[name] = np.zeros((len(by_set[name]), target.last))
+                arrays[name][:, :width] = by_set[name][:, :width]
         return target.rows.pack(arrays)
 
 
@@ -193,11 +193,11 @@ class EdgecloudGroups(EdgecloudOracle, BranchingOracle):
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Completion, and chunks by place and in the cloud."""
-        found = defaultdict(int, {COMPLETES: response.plan.completion})
+        values = defaultdict(int, {COMPLETES: response.plan.completion})
         for row, _, number in response.plan.parts:
             place = Feature(CLOUD_CHUNKS) if row == CLOUD else Feature(CHUNKS, (row,))
-            found[place] += number
-        return found
+            values[place] += number
+        return values
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """Solution with all schedules at once; chunks of a group go to the first free worker."""
@@ -220,8 +220,10 @@ class EdgecloudGroups(EdgecloudOracle, BranchingOracle):
                 taken[worker].update(slots)
                 parts[block].append((worker, slots, 1))
         placed = [
-            None if one is None else replace(one, plan=replace(one.plan, parts=own))
-            for one, own in zip(responses, parts, strict=True)
+            None
+            if response is None
+            else replace(response, plan=replace(response.plan, parts=on_workers))
+            for response, on_workers in zip(responses, parts, strict=True)
         ]
         return EdgecloudServers(self.instance, self.formulation).place(placed)
 

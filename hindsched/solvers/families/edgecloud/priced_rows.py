@@ -57,7 +57,7 @@ class PricedRows:
                 self._first[name, key] = start
                 start += len(slots)
 
-        sizes = {i: (label, len(own)) for i, (label, own) in enumerate(places.items())}
+        sizes = {i: (label, len(members)) for i, (label, members) in enumerate(places.items())}
         add(SET_NAMES[layout], AXIS_NAMES[layout], sizes)
         add("cloud_capacity", "type", {k: (k, n) for k, n in (cloud.workers or {}).items() if n})
         if layout != "types":
@@ -87,13 +87,13 @@ class PricedRows:
 
         In the layout ``types`` a place stands once for every delay.
         """
-        found = []
+        reached = []
         for row, members in enumerate(self.members):
             if self.instance.worker_list[members[0]][2] == self.instance.jobs[j].worker_type:
                 servers = (self.instance.worker_list[w][0] for w in members)
                 delays = Counter(int(self.instance.upload[j, s]) for s in servers)
-                found += [(row, delay, count) for delay, count in sorted(delays.items())]
-        return found
+                reached += [(row, delay, count) for delay, count in sorted(delays.items())]
+        return reached
 
 
 class RowUse:

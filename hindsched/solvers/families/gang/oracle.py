@@ -111,13 +111,13 @@ def read_prices(prices: object, where: str = "prices") -> list[tuple[int, int, f
     """Rows (first slot, last slot, price) of a file, in order of time."""
     if not isinstance(prices, dict) or set(prices) != {ROW_SET}:
         raise InputError(where, prices, f"must be an object with the rows {ROW_SET}")
-    found: list[tuple[int, int, float]] = []
+    rows: list[tuple[int, int, float]] = []
     for here, row, price in priced_rows(prices[ROW_SET], f"{where}.{ROW_SET}", KEYS):
         first, last = read_span(here, row, MOST_SLOTS)
-        if found and first <= found[-1][1]:
-            raise InputError(f"{here}.from", first, f"must follow slot {found[-1][1]}")
-        found.append((first, last, price))
-    return found
+        if rows and first <= rows[-1][1]:
+            raise InputError(f"{here}.from", first, f"must follow slot {rows[-1][1]}")
+        rows.append((first, last, price))
+    return rows
 
 
 LAYOUT = "intervals"
@@ -187,12 +187,12 @@ class GangOracle(PricingOracle):
 
     def best_response(self, block: int, prices: Floats) -> Response | None:
         """Best schedule of one job; `plan` is its start (pausing kinds: its completion)."""
-        one = GangJobs._make(column[block : block + 1] for column in self.blocks)
-        time, value, use = self.all_responses(prices, one, self.factor[block : block + 1])
+        job = GangJobs._make(column[block : block + 1] for column in self.blocks)
+        time, value, use = self.all_responses(prices, job, self.factor[block : block + 1])
         rows = np.flatnonzero(use)
-        own = float(value[0] - prices[rows] @ use[rows])
+        cost = float(value[0] - prices[rows] @ use[rows])
         plan = int(time[0]) if time[0] >= 0 else None
-        return Response(float(value[0]), own, rows, use[rows], plan)
+        return Response(float(value[0]), cost, rows, use[rows], plan)
 
     def outside(self, block: int) -> Response | None:
         """To miss its deadline, where a job pays for nothing else."""
@@ -236,8 +236,8 @@ class GangOracle(PricingOracle):
                 amount = float((end - begin) * rows.gpus[row] * seconds)
                 held[job][k] = held[job].get(k, 0.0) + amount
         return [
-            Response(cost, cost, np.array([*own], dtype=np.int64), np.array([*own.values()]), 0)
-            for cost, own in zip(job_costs(solution), held, strict=True)
+            Response(cost, cost, np.array([*used], dtype=np.int64), np.array([*used.values()]), 0)
+            for cost, used in zip(job_costs(solution), held, strict=True)
         ]
 
 
@@ -252,18 +252,18 @@ class GangRigidOracle(GangOracle, BranchingOracle):
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Best start of a job in one piece that completes within limits."""
         low, high = window_of(limits, COMPLETES)
-        one = GangJobs._make(column[block : block + 1].copy() for column in self.blocks)
-        one.skip[0] = np.inf
-        waits = max(0, low - int(one.submit[0] + one.duration[0]))
-        one.submit[0] += waits
-        one.latest[0] = min(int(one.latest[0]), high)
-        time, _, use = self.all_responses(prices, one, self.factor[block : block + 1])
+        job = GangJobs._make(column[block : block + 1].copy() for column in self.blocks)
+        job.skip[0] = np.inf
+        waits = max(0, low - int(job.submit[0] + job.duration[0]))
+        job.submit[0] += waits
+        job.latest[0] = min(int(job.latest[0]), high)
+        time, _, use = self.all_responses(prices, job, self.factor[block : block + 1])
         if time[0] < 0:
             return None
         rows = np.flatnonzero(use)
         paid = float(prices[rows] @ use[rows])
-        own = float(one.slope[0]) * int(time[0] + waits + one.duration[0] - one.submit[0])
-        return Response(own + paid, own, rows, use[rows], int(time[0]))
+        cost = float(job.slope[0]) * int(time[0] + waits + job.duration[0] - job.submit[0])
+        return Response(cost + paid, cost, rows, use[rows], int(time[0]))
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """The slot in which a job in one piece completes."""

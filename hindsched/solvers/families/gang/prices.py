@@ -92,12 +92,12 @@ class DualAscent:
 
         from scipy.optimize import minimize  # a quarter of a second, of every process that starts
 
-        found: Any = minimize(  # type: ignore[call-overload]
+        optimum: Any = minimize(  # type: ignore[call-overload]
             negative, self.prices * length, jac=True, method="L-BFGS-B",
             bounds=[(0.0, None)] * length.size, callback=look_at_the_clock,
             options={"maxiter": iterations, "maxcor": MEMORY, "ftol": 1e-10, "gtol": 1e-9},
         )  # fmt: skip
-        self.prices = np.maximum(found.x, 0.0) / length
+        self.prices = np.maximum(optimum.x, 0.0) / length
         if self.on_expected is not None:
             self.on_expected(self.expected)
 
@@ -181,8 +181,8 @@ def ascend_prices(
     ascent.record(oracle.bound(first), oracle.cut, first)
     if oracle.kind != KINDS[0]:
         options = SolveOptions(time_limit=clock.seconds_left)
-        found = subgradient_bound(oracle, options, start_prices=first, target=target)
-        ascent.record(found.bound, oracle.cut, found.certificate.prices)
+        subgradient = subgradient_bound(oracle, options, start_prices=first, target=target)
+        ascent.record(subgradient.bound, oracle.cut, subgradient.certificate.prices)
         return ascent
     for share, finer in STAGES:
         if clock.is_over:

@@ -35,7 +35,7 @@ Key = Callable[[Ints, Ints, Floats], Any]
 """``key(duration, gpus, weight)``: order in the queue, smaller first, equal ones by submission."""
 
 
-class Policy(NamedTuple):
+class ReplayedPolicy(NamedTuple):
     """A scheduler in use."""
 
     key: Key  # order in the queue
@@ -50,15 +50,19 @@ def _submission(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
 
 
 POLICIES = {
-    "fifo": Policy(_submission, event_queue.BLOCKING, clairvoyant=False),
-    "fifo-skip": Policy(_submission, event_queue.SKIPPING, clairvoyant=False),
-    "sjf": Policy(lambda duration, gpus, weight: duration, event_queue.SKIPPING),
-    "smallest-first": Policy(lambda duration, gpus, weight: duration * gpus, event_queue.SKIPPING),
-    "wspt": Policy(lambda duration, gpus, weight: duration * gpus / weight, event_queue.SKIPPING),
-    "easy": Policy(_submission, event_queue.BACKFILLING, settings=ESTIMATES),
-    "conservative": Policy(_submission, event_queue.RESERVING, settings=ESTIMATES),
-    "srtf": Policy(_submission, event_queue.SHORTEST_REMAINING, preemptive=True),
-    "las": Policy(
+    "fifo": ReplayedPolicy(_submission, event_queue.BLOCKING, clairvoyant=False),
+    "fifo-skip": ReplayedPolicy(_submission, event_queue.SKIPPING, clairvoyant=False),
+    "sjf": ReplayedPolicy(lambda duration, gpus, weight: duration, event_queue.SKIPPING),
+    "smallest-first": ReplayedPolicy(
+        lambda duration, gpus, weight: duration * gpus, event_queue.SKIPPING
+    ),
+    "wspt": ReplayedPolicy(
+        lambda duration, gpus, weight: duration * gpus / weight, event_queue.SKIPPING
+    ),
+    "easy": ReplayedPolicy(_submission, event_queue.BACKFILLING, settings=ESTIMATES),
+    "conservative": ReplayedPolicy(_submission, event_queue.RESERVING, settings=ESTIMATES),
+    "srtf": ReplayedPolicy(_submission, event_queue.SHORTEST_REMAINING, preemptive=True),
+    "las": ReplayedPolicy(
         _submission, event_queue.LEAST_ATTAINED, clairvoyant=False, preemptive=True,
         settings={"threshold_gpu_seconds": THRESHOLD_GPU_SECONDS},
     ),
@@ -138,8 +142,8 @@ def expected_slots(duration: Ints, factor: float) -> Ints:
         return duration
     times = exactly(factor)
     fits = int(duration.max(initial=0)) * times.numerator < LARGEST_INTEGER
-    found = -(-duration.astype(np.int64 if fits else object) * times.numerator // times.denominator)
-    return np.minimum(found, MOST_EXPECTED).astype(np.int64)
+    slots = -(-duration.astype(np.int64 if fits else object) * times.numerator // times.denominator)
+    return np.minimum(slots, MOST_EXPECTED).astype(np.int64)
 
 
 def threshold_slots(gpu_seconds: float, slot_seconds: float) -> int:

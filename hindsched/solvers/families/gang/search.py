@@ -101,11 +101,11 @@ class SequenceSearch:
         while not clock.is_over and not is_done():
             reach, heat = CYCLES[number % len(CYCLES)]
             left = clock.seconds_left
-            own = clock.first(max(min(left, LEAST_CYCLE_SECONDS), CYCLE_SHARE * left))
+            cycle = clock.first(max(min(left, LEAST_CYCLE_SECONDS), CYCLE_SHARE * left))
             sequence, rounds = np.argsort(self.start, kind="stable"), ROUNDS
-            while not own.is_over:
+            while not cycle.is_over:
                 since = now()
-                gone = 1 - own.seconds_left / own.seconds
+                gone = 1 - cycle.seconds_left / cycle.seconds
                 self.move(sequence, reach, heat * self.scale * COOLING**gone, rounds)
                 spent = max(now() - since, 1e-6)
                 rounds = int(np.clip(rounds * LOOK_SECONDS / spent, 100, 4 * rounds))
@@ -141,8 +141,8 @@ def annealed(
     for step in range(HEATS if rounds else 0):
         heat = HOT * scale * COOLING ** (step / HEATS)
         sequences.resequence(sequence, jobs, gpus, max(1, rounds // HEATS), heat, state, reach)
-        found = sequences.starts_in_sequence(sequence, jobs, gpus)
-        best = min(best, found, key=lambda start: sequences.total_cost(jobs, start))
+        starts = sequences.starts_in_sequence(sequence, jobs, gpus)
+        best = min(best, starts, key=lambda start: sequences.total_cost(jobs, start))
     return best
 
 
@@ -186,15 +186,15 @@ def open_jobs(instance: GangInstance, formulation: str, view: GangSets) -> OpenJ
     goal = OBJECTIVES[0] if goal == OBJECTIVES[1] else goal
     known = job_blocks(instance, f"{KINDS[0]},{goal}")
     rows, position = view.fixed.rows, [task.job for task in view.tasks]
-    own = sequences.GangJobs._make(column[position] for column in known)
+    still_open = sequences.GangJobs._make(column[position] for column in known)
     submit = np.array([task.first - 1 for task in view.tasks], dtype=np.int64)
     units = np.array([task.work * task.gpus for task in view.tasks], dtype=np.int64)
-    own = own._replace(submit=submit, duration=-(-units // own.gpus))
+    still_open = still_open._replace(submit=submit, duration=-(-units // still_open.gpus))
     still = rows.end > submit.min(initial=FOREVER)
     start, end, gpus = rows.start[still], rows.end[still], rows.gpus[still]
     none = np.zeros(start.size)
     fixed = sequences.GangJobs(start, end - start, gpus, gpus, none, end, none + NEVER_LATE)
-    jobs = sequences.GangJobs._make(map(np.concatenate, zip(fixed, own, strict=True)))
+    jobs = sequences.GangJobs._make(map(np.concatenate, zip(fixed, still_open, strict=True)))
     held = rows.held[still] if instance.is_consolidated else gpus[:, None]
     return OpenJobs(jobs, none.size, held, event_queue.cluster_sizes(instance))
 
@@ -237,9 +237,9 @@ def expected_starts(instance: GangInstance, left: OpenJobs, iterations: int) -> 
 
     `iterations` are the steps of each climb: the result does not depend on the machine.
     """
-    own = left.open
-    ends = plan_in_order(left, own.duration.astype(float)).starts + own.duration
-    times = np.linspace(own.submit.min(), ends.max(), INTERVALS + 1)
+    jobs = left.open
+    ends = plan_in_order(left, jobs.duration.astype(float)).starts + jobs.duration
+    times = np.linspace(jobs.submit.min(), ends.max(), INTERVALS + 1)
     cut = np.unique(np.concatenate([[0], times.astype(np.int64)]))
     oracle = ResidualOracle(instance, left, cut)
     ascent = DualAscent(oracle, np.zeros(oracle.rows.size), Clock(math.inf))

@@ -54,8 +54,8 @@ def solve_fractional(
     program = RegularisedSlot(slot, before, price, switching, epsilon=epsilon, factor=factor)
     objective, rows = program.problem.objective.args[0], program.problem.constraints
     scale = SCALE / max(program.largest, 1e-12)
-    found = solve_convex(cp.Problem(cp.Minimize(scale * objective), rows), chain=CHAIN)
-    if not found.has_point:
+    result = solve_convex(cp.Problem(cp.Minimize(scale * objective), rows), chain=CHAIN)
+    if not result.has_point:
         raise SolveFailed(f"slot of {len(slot.jobs)} jobs: no step solved program (10)")
     parts = [program.parts[name].item.value for name in ("workers", "server", "present")]
     workers, server, present = np.maximum(np.array(parts), 0.0)
@@ -63,5 +63,5 @@ def solve_fractional(
     return Fractional(
         np.minimum(workers, 1.0) * slot.needed[:, None],  # more than N are nowhere of use
         server, present,
-        float(program.static.value), launched, float(objective.value), found.backend,
+        float(program.static.value), launched, float(objective.value), result.backend,
     )  # fmt: skip

@@ -76,10 +76,10 @@ def relaxation_bound(
         models = [build_chord(instance, j) for j in range(len(instance.jobs))]
     total = 0.0
     for model in models:
-        found = solve_program(model, SolveOptions(time_limit=time_limit))
-        if found.bound is None or not found.has_point:
-            raise SolveFailed(f"P_f of {instance.name}: {found.status}, {found.stopped_by}")
-        total += found.bound
+        result = solve_program(model, SolveOptions(time_limit=time_limit))
+        if result.bound is None or not result.has_point:
+            raise SolveFailed(f"P_f of {instance.name}: {result.status}, {result.stopped_by}")
+        total += result.bound
     return total
 
 

@@ -71,7 +71,7 @@ class TierNodes:
     ) -> NodeBound:  # fmt: skip
         """Find good prices for the solutions that obey `decisions`; see `NodeProgram.bound`."""
         limits = self._limits = limits_of(decisions)
-        if any(low > high for own in limits.values() for low, high in own.values()):
+        if any(low > high for job_limits in limits.values() for low, high in job_limits.values()):
             return NodeBound(prices, math.inf, None, 0)
         best_prices = prices
         best, plans = self.oracle.priced_within(prices, limits)
@@ -107,48 +107,50 @@ class TierNodes:
         oracle, broker = self.oracle, len(self.oracle.instance.jobs)
         side = np.minimum(point.tiers, 1 - point.tiers)
         torn = np.argwhere(side > LEAST_SIDE).tolist()
-        found = [
+        splits = [
             Split(broker, Feature(TIER, (r, k, t)), 0, 0, float(side[t, r, k] * oracle.fees[r, k]),
                   float(point.tiers[t, r, k]))
             for t, r, k in torn
         ]  # fmt: skip
-        found += self._tightening(point, torn)
-        if not found:
-            found = [
+        splits += self._tightening(point, torn)
+        if not splits:
+            splits = [
                 split
                 for (j, t), ways in zip(self._lives, point.mixed, strict=True)
                 for name in (PS, WORKERS)
                 for r in range(len(oracle.instance.datacenters))
                 for split in _between(j, Feature(name, (r, t)), ways)
             ]
-        if not found:
+        if not splits:
             for life, r in np.argwhere(point.held).tolist():
                 j, t = self._lives[life]
                 _, most, _, _, _ = oracle.within(j, t, self._limits.get(j, {}))
                 name = WORKERS if most[r] else PS
-                found.append(Split(j, Feature(name, (r, t)), 0, 0, 0.0, 1.0))
-        return sorted(found, key=lambda split: -split.balance)
+                splits.append(Split(j, Feature(name, (r, t)), 0, 0, 0.0, 1.0))
+        return sorted(splits, key=lambda split: -split.balance)
 
     def _tightening(self, point: NodePoint, torn: Sequence[Sequence[int]]) -> list[Split]:
         """Splits that bring H, by which torn fees are paid in part, down to what is rented."""
         instance, gain = self.oracle.instance, self.oracle.gains
         worth: dict[tuple[int, Feature, int], float] = {}
         for slot, r, k in torn:
-            for (j, t), one in zip(self._lives, _largest_shares(point), strict=True):
+            for (j, t), column in zip(self._lives, _largest_shares(point), strict=True):
                 if t != slot:
                     continue
                 _, most, may, _, _ = self.oracle.within(j, t, self._limits.get(j, {}))
-                workers = int(one.workers[r])
+                workers = int(column.workers[r])
                 spare = min(int(most[r]), self.oracle.crew(j, t)) - workers
                 if spare > 0:
                     at = j, Feature(WORKERS, (r, t)), workers
                     units = spare * float(instance.worker_demand[j, k])
-                elif may[r] and one.ps != r:
+                elif may[r] and column.ps != r:
                     at, units = (j, Feature(PS, (r, t)), 0), float(instance.ps_demand[j, k])
                 else:
                     continue
                 worth[at] = worth.get(at, 0.0) + float(gain[r, k]) * units
-        return [Split(j, feature, most, 0, own, 1.0) for (j, feature, most), own in worth.items()]
+        return [
+            Split(j, feature, most, 0, gained, 1.0) for (j, feature, most), gained in worth.items()
+        ]
 
     def undecided(
         self, shares: Sequence[NodePoint], decisions: Sequence[BranchDecision]
@@ -163,8 +165,8 @@ class TierNodes:
         if splits:
             return None
         workers, ps = empty_placements(self.oracle.instance)
-        for (j, t), one in zip(self._lives, _largest_shares(shares[0]), strict=True):
-            workers[j, t], ps[j, t] = one.workers, one.ps
+        for (j, t), column in zip(self._lives, _largest_shares(shares[0]), strict=True):
+            workers[j, t], ps[j, t] = column.workers, column.ps
         return MlbrokerSolution(self.oracle.instance, workers, ps, self.oracle.formulation)
 
     def _add(self, plans: Sequence[tuple[Ints, Ints]]) -> int:
@@ -176,8 +178,8 @@ class TierNodes:
             key = (life, ps, *workers.tolist())
             if key in self._known:
                 continue
-            at, nothing = np.arange(workers.size) == ps, np.zeros(workers.size)
-            block = oracle.priced_block(j, t, nothing, nothing, nothing)
+            at, no_price = np.arange(workers.size) == ps, np.zeros(workers.size)
+            block = oracle.priced_block(j, t, no_price, no_price, no_price)
             use = workers[:, None] * instance.worker_demand[j] + at[:, None] * instance.ps_demand[j]
             cost = placement_cost(block, workers, np.int64(ps), np.inf)
             cost += float((oracle.unit_prices * use).sum())
@@ -194,11 +196,15 @@ class TierNodes:
         oracle, limits, (job, slot) = self.oracle, self._limits, np.array(self._lives).T
         (R, K), L, T = oracle.fees.shape, len(job), oracle.instance.horizon
         within = [oracle.within(j, t, limits.get(j, {})) for j, t in self._lives]
-        own = []
-        for one in self._known.values():
-            least, most, may, _, _ = within[one.life]
-            if may[one.ps] and (least <= one.workers).all() and (one.workers <= most).all():
-                own.append(one)
+        columns = []
+        for column in self._known.values():
+            least, most, may, _, _ = within[column.life]
+            if (
+                may[column.ps]
+                and (least <= column.workers).all()
+                and (column.workers <= most).all()
+            ):
+                columns.append(column)
         closed = [must | (least > 0) | (~may & (most == 0)) for least, most, may, must, _ in within]
         largest = oracle.most_use(limits)[:, :, job, slot].transpose(2, 0, 1)  # H, (L, R, K)
         least_paid, most_paid = np.zeros((T, R, K)), np.ones((T, R, K))
@@ -208,75 +214,86 @@ class TierNodes:
 
         def of_placements(amounts: list[Any]) -> Any:
             """A row for each life and each place of an amount."""
-            table = np.zeros((L, np.size(amounts[0]), len(own)))
-            lives = [one.life for one in own]
-            table[lives, :, np.arange(len(own))] = np.reshape(amounts, (len(own), -1))
-            return sp.csr_array(table.reshape(-1, len(own)))
+            table = np.zeros((L, np.size(amounts[0]), len(columns)))
+            lives = [column.life for column in columns]
+            table[lives, :, np.arange(len(columns))] = np.reshape(amounts, (len(columns), -1))
+            return sp.csr_array(table.reshape(-1, len(columns)))
 
-        present = of_placements([one.present for one in own])
-        use = of_placements([one.use for one in own])
+        present = of_placements([column.present for column in columns])
+        use = of_placements([column.use for column in columns])
         after = (job[:, None] == job) & (slot[:, None] == slot + 1)
         launched = sp.csr_array(np.eye(L * R) - np.kron(after, np.eye(R)))
         in_slot = slot[:, None] == np.arange(T)
         fee_share = sp.diags_array(largest.ravel()) @ np.kron(in_slot, np.eye(R * K))
-        each, unit = sp.eye_array(L * R), sp.eye_array(L * R * K)
+        identity, unit = sp.eye_array(L * R), sp.eye_array(L * R * K)
         rows = sp.block_array(
             [
-                [present, each, None, None, None],
-                [launched @ present, launched, -each, None, None],
+                [present, identity, None, None, None],
+                [launched @ present, launched, -identity, None, None],
                 [-use, None, None, unit, None],
                 [None, None, None, unit, -sp.csr_array(fee_share)],
             ]
         )
-        others = sp.csr_array((L, rows.shape[1] - len(own)))
-        once = sp.hstack([of_placements([1.0] * len(own)), others])
+        others = sp.csr_array((L, rows.shape[1] - len(columns)))
+        once = sp.hstack([of_placements([1.0] * len(columns)), others])
         costs = (
-            [one.cost for one in own], np.zeros(L * R), np.repeat(oracle.launches[job], R),
+            [column.cost for column in columns], np.zeros(L * R),
+            np.repeat(oracle.launches[job], R),
             np.tile(-oracle.gains.ravel(), L), np.tile(oracle.fees.ravel(), T),
         )  # fmt: skip
-        above = ([np.inf] * len(own), ~np.ravel(closed), np.ones(L * R), np.full(L * R * K, np.inf))
+        above = (
+            [np.inf] * len(columns),
+            ~np.ravel(closed),
+            np.ones(L * R),
+            np.full(L * R * K, np.inf),
+        )
         bounds = np.zeros((rows.shape[1], 2))
         bounds[-least_paid.size :, 0] = least_paid.ravel()
         bounds[:, 1] = np.concatenate([*above, most_paid.ravel()])
         factor = objective_factor(np.concatenate(costs))
         solve: Any = linprog  # whose types know no sparse matrices
-        found = solve(
+        optimum = solve(
             factor * np.concatenate(costs), rows, np.arange(rows.shape[0]) < L * R, once,
             np.ones(L), bounds, method="highs",
         )  # fmt: skip
-        if found.status != 0:
-            raise SolveFailed(f"a node's program ended with {found.message}")
+        if optimum.status != 0:
+            raise SolveFailed(f"a node's program ended with {optimum.message}")
         _, deployed, _, paid = np.split(
-            np.maximum(0.0, -found.ineqlin.marginals / factor), np.cumsum([L * R, L * R, L * R * K])
+            np.maximum(0.0, -optimum.ineqlin.marginals / factor),
+            np.cumsum([L * R, L * R, L * R * K]),
         )
         flat = np.zeros(oracle.rows.size)
         prices = oracle.rows.unpack(flat)
         prices["discount"][:, :, job, slot] = paid.reshape(L, R, K).transpose(1, 2, 0)
         prices["deployment"][:, job, slot] = deployed.reshape(L, R).T
-        shares, held, _, _, tiers = np.split(found.x, np.cumsum([len(each) for each in costs[:-1]]))
+        shares, held, _, _, tiers = np.split(
+            optimum.x, np.cumsum([len(part) for part in costs[:-1]])
+        )
         mixed: list[list[tuple[float, PlacementColumn]]] = [[] for _ in self._lives]
-        for share, one in zip(shares.tolist(), own, strict=True):
+        for share, column in zip(shares.tolist(), columns, strict=True):
             if share > LEAST_SIDE:
-                mixed[one.life].append((share, one))
+                mixed[column.life].append((share, column))
         point = NodePoint(mixed, tiers.reshape(T, R, K), held.reshape(L, R) > LEAST_SIDE)
-        return float(found.fun) / factor, flat, point
+        return float(optimum.fun) / factor, flat, point
 
 
 def _largest_shares(point: NodePoint) -> list[PlacementColumn]:
     """The placements with the largest shares, by life."""
-    return [max(own, key=lambda way: way[0])[1] for own in point.mixed]
+    return [max(shares, key=lambda way: way[0])[1] for shares in point.mixed]
 
 
 def _between(job: int, feature: Feature, ways: list[tuple[float, PlacementColumn]]) -> list[Split]:
     """The most even split of a job's workers or PS in a centre, if they are mixed."""
     r = feature.index[0]
-    counts = [int(one.ps == r) if feature.name == PS else int(one.workers[r]) for _, one in ways]
-    found = []
+    counts = [
+        int(column.ps == r) if feature.name == PS else int(column.workers[r]) for _, column in ways
+    ]
+    splits = []
     for k in sorted(set(counts))[:-1]:
         below = sum(share for (share, _), count in zip(ways, counts, strict=True) if count <= k)
         if (side := min(below, 1 - below)) > LEAST_SIDE:
-            found.append(Split(job, feature, k, 0, side, below))
-    return sorted(found, key=lambda split: -split.balance)[:1]
+            splits.append(Split(job, feature, k, 0, side, below))
+    return sorted(splits, key=lambda split: -split.balance)[:1]
 
 
 """What bounds the nodes of this family's trees."""

@@ -187,13 +187,15 @@ class MlbrokerOracle(PlacingOracle, RestrictableOracle):
     def most_use(self, limits: Mapping[int, Limits]) -> Floats:
         """H within limits by job, shape (R, K, J, T): most that a job rents in a centre."""
         instance = self.instance
-        found = np.repeat(self._most.transpose(2, 0, 1)[None], len(instance.datacenters), axis=0)
+        most_used = np.repeat(
+            self._most.transpose(2, 0, 1)[None], len(instance.datacenters), axis=0
+        )
         for job in (job for job in limits if job < len(instance.jobs)):
             for t in range(instance.horizon)[self._life(job)]:
                 _, most, may, _, _ = self.within(job, t, limits[job])
                 crew = np.minimum(most, self.crew(job, t))[:, None] * instance.worker_demand[job]
-                found[:, :, job, t] = crew + may[:, None] * instance.ps_demand[job]
-        return found
+                most_used[:, :, job, t] = crew + may[:, None] * instance.ps_demand[job]
+        return most_used
 
     def _life(self, job: int) -> slice:
         record = self.instance.jobs[job]
@@ -299,16 +301,16 @@ class MlbrokerOracle(PlacingOracle, RestrictableOracle):
         instance, costs, w = self.instance, solution.costs, self.instance.weights
         tier = instance.discounted_price * costs.used + instance.tier_fee
         bought = tier < instance.unit_price * costs.used  # (T, R, K)
-        own = w[0] * costs.transfer + w[2] * costs.deployment + w[3] * costs.communication
-        found: list[Response | None] = []
+        shared_costs = w[0] * costs.transfer + w[2] * costs.deployment + w[3] * costs.communication
+        responses: list[Response | None] = []
         for job in range(len(instance.jobs)):
             life = self._life(job)
             plan = solution.workers[job, life], solution.ps[job, life]
             rent, rows, amounts = self._use(job, *plan, bought[life].transpose(1, 2, 0))
-            objective = rent + float(own[job].sum())
-            found.append(Response(objective, objective, rows, amounts, plan))
-        fees = solution.objective() - sum(each.objective for each in found if each is not None)
-        return [*found, Response(fees, fees, *self._broker(bought), bought)]
+            objective = rent + float(shared_costs[job].sum())
+            responses.append(Response(objective, objective, rows, amounts, plan))
+        fees = solution.objective() - sum(each.objective for each in responses if each is not None)
+        return [*responses, Response(fees, fees, *self._broker(bought), bought)]
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of the solution file for a job's plan; the broker has none."""

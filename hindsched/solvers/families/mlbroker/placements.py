@@ -61,12 +61,12 @@ def kernel_jobs(slot: SlotData, launch: Floats) -> SlotJobs:
 
 def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
     """Exact weighted cost of an integer placement; infinite if some data finds no worker."""
-    jobs, nothing = kernel_jobs(slot, launch), np.zeros(slot.num_centers)
-    own = [
-        placement_cost(priced_job(jobs, j, nothing, nothing), workers[j], ps[j], np.inf)
+    jobs, no_price = kernel_jobs(slot, launch), np.zeros(slot.num_centers)
+    costs = [
+        placement_cost(priced_job(jobs, j, no_price, no_price), workers[j], ps[j], np.inf)
         for j in range(len(slot.jobs))
     ]
-    return slot.bill(slot.rented(workers, ps)) + math.fsum(own)
+    return slot.bill(slot.rented(workers, ps)) + math.fsum(costs)
 
 
 def relocated(
@@ -121,7 +121,7 @@ def priced_placement(
     Returns the cheapest placement, with `relocation` improved by the local search, and the unit
     prices that led to it, (R, K).
     """
-    found: list[tuple[SlotPlacement, Floats]] = []
+    tried: list[tuple[SlotPlacement, Floats]] = []
     seen: set[bytes] = set()
     for start in (slot.unit, slot.chord, slot.discounted, *starts):
         price = start
@@ -131,10 +131,10 @@ def priced_placement(
             seen.add(price.tobytes())
             workers, ps = best_responses(slot, launch, price)
             cost, used = slot_cost(slot, launch, workers, ps), slot.rented(workers, ps)
-            found.append((SlotPlacement(workers, ps, cost), price))
+            tried.append((SlotPlacement(workers, ps, cost), price))
             bought = slot.discounted * used + slot.fee < slot.unit * used
             price = np.where(bought, slot.discounted, slot.unit)
-    best, best_price = min(found, key=lambda one: one[0].cost)
+    best, best_price = min(tried, key=lambda candidate: candidate[0].cost)
     if relocation:
         best = relocated(slot, launch, best.workers, best.ps)
     return best, best_price
@@ -167,8 +167,8 @@ class Planner:
     def answered(self, answers: Sequence[BrokerPlan]) -> BrokerPlan:
         """Every job's own plan, over its life, as one of all jobs."""
         workers, ps = empty_placements(self.instance)
-        for j, (own, places) in enumerate(answers):
-            workers[j, self.instance.alive[j]] = own
+        for j, (crew, places) in enumerate(answers):
+            workers[j, self.instance.alive[j]] = crew
             ps[j, self.instance.alive[j]] = np.maximum(places, 0)
         return workers, ps
 
@@ -202,10 +202,10 @@ class Planner:
 
     def best(self, answers: BrokerPlan | None = None) -> tuple[float, BrokerPlan]:
         """The better of what jobs answer to prices and of slot by slot, both improved."""
-        found = [] if answers is None else [self.improved(answers)]
-        if not found or not self.is_late():
-            found.append(self.improved(self.slot_by_slot()))
-        return min(found, key=lambda one: one[0])
+        plans = [] if answers is None else [self.improved(answers)]
+        if not plans or not self.is_late():
+            plans.append(self.improved(self.slot_by_slot()))
+        return min(plans, key=lambda plan: plan[0])
 
     def _cost(self, plan: BrokerPlan) -> float:
         launches, _ = self._launches(plan)

@@ -76,10 +76,10 @@ def find_patterns(
 def _known_patterns(
     capacity: tuple[float, ...], demand: tuple[tuple[float, ...], ...], most: tuple[int, ...]
 ) -> tuple[tuple[int, ...], ...] | None:
-    found = server_patterns(
+    patterns = server_patterns(
         np.array(capacity), np.array(demand), np.array(most), MOST_PACKED_PATTERNS
     )
-    return None if found is None else tuple(map(tuple, found.tolist()))
+    return None if patterns is None else tuple(map(tuple, patterns.tolist()))
 
 
 def place_together(instance: OasisInstance, plans: Mapping[int, OasisPlan]) -> OasisSolution | None:
@@ -88,12 +88,12 @@ def place_together(instance: OasisInstance, plans: Mapping[int, OasisPlan]) -> O
     leaf = build_packing(instance, ends, find_patterns)
     for job, (end, *placed) in plans.items():
         block = leaf.model.job[job]
-        for units, own in zip((block.workers, block.servers), placed, strict=True):
-            in_slot = np.bincount(own.slots, own.counts, end + 1)
+        for units, counts in zip((block.workers, block.servers), placed, strict=True):
+            in_slot = np.bincount(counts.slots, counts.counts, end + 1)
             for slot, variable in units.items():
                 variable.fix(int(in_slot[slot]))
-    found = solve_program(leaf.model, SolveOptions(time_limit=PLACING_SECONDS, threads=1))
-    return leaf.extract() if found.has_point else None
+    result = solve_program(leaf.model, SolveOptions(time_limit=PLACING_SECONDS, threads=1))
+    return leaf.extract() if result.has_point else None
 
 
 class Promises:
@@ -123,11 +123,11 @@ class Promises:
             self._impossible.append(ends)
         return result
 
-    def _keep(self, ends: Ends, found: OasisSolution) -> None:
-        if found.is_feasible():
+    def _keep(self, ends: Ends, solution: OasisSolution) -> None:
+        if solution.is_feasible():
             self._kept.append(ends)
-            if self.best is None or found.objective() > self.best.objective():
-                self.best = found
+            if self.best is None or solution.objective() > self.best.objective():
+                self.best = solution
 
     def known(self, ends: Ends) -> bool | None:
         """Whether promises can be kept, as far as decisions so far say; None if they do not.
@@ -145,12 +145,12 @@ class Promises:
         that it may stop where it is `out_of_time`.
         """
         shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
-        found: list[Ends] = []
+        conflicts: list[Ends] = []
         for order in (shortest_first, shortest_first[::-1]):
             smaller = self._shrink(ends, last, order, out_of_time)
-            if smaller not in found:
-                found.append(smaller)
-        return found
+            if smaller not in conflicts:
+                conflicts.append(smaller)
+        return conflicts
 
     def _shrink(
         self, ends: Ends, last: Ends, order: list[int], out_of_time: Callable[[], bool]
@@ -185,9 +185,9 @@ class Promises:
         return ends
 
 
-def is_weaker(one: Ends, other: Ends) -> bool:
+def is_weaker(ends: Ends, other: Ends) -> bool:
     """Whether what keeps the other promises keeps these as well."""
-    return all(job in other and other[job] <= end for job, end in one.items())
+    return all(job in other and other[job] <= end for job, end in ends.items())
 
 
 def solve_by_ends(

@@ -82,7 +82,7 @@ class Pool(NamedTuple):
     @classmethod
     def both(cls, instance: OasisInstance, layout: str) -> list[Pool]:
         """The pools of workers and of PSs; in the layout ``"servers"`` each server is a group."""
-        found = []
+        pools = []
         for name, servers, capacity, demand in (
             ("worker_capacity", instance.worker_servers, instance.worker_capacity,
              instance.worker_demand),
@@ -95,12 +95,12 @@ class Pool(NamedTuple):
             ])  # fmt: skip
             _, first, size = np.unique(member, return_index=True, return_counts=True)
             labels = tuple(servers[k].name for k in first)
-            found.append(cls(name, labels, capacity[first], size, member, demand))
-        return found
+            pools.append(cls(name, labels, capacity[first], size, member, demand))
+        return pools
 
 
 @dataclass(frozen=True)
-class JobBlock:
+class OasisBlock:
     """A job as `worker_slot_program` reads it: of workers and of PSs the room and the demand."""
 
     rooms: list[Ints]
@@ -154,9 +154,9 @@ class OasisOracle(BranchingOracle):
             WORKERS: (sets[0].axes[0], in_time),
             PS: (sets[1].axes[0], in_time),
         }
-        self._blocks: dict[int, JobBlock] = {}
+        self._blocks: dict[int, OasisBlock] = {}
 
-    def block(self, index: int) -> JobBlock:
+    def block(self, index: int) -> OasisBlock:
         """The job as the kernels read it."""
         if index not in self._blocks:
             instance, job = self.instance, self.instance.jobs[index]
@@ -171,7 +171,7 @@ class OasisOracle(BranchingOracle):
             ]
             work, utilities = instance.work_of(job), instance.utilities(job)
             task = Workload(needed, np.arange(most + 1), work, utilities, job.arrival)
-            self._blocks[index] = JobBlock(rooms, demands, task)
+            self._blocks[index] = OasisBlock(rooms, demands, task)
         return self._blocks[index]
 
     def best_response(
@@ -203,8 +203,8 @@ class OasisOracle(BranchingOracle):
     def restricted_response(self, block: int, prices: Floats, limits: Limits) -> Response | None:
         """Exact best schedule of a job within limits, at full capacity."""
         job = self.block(block)
-        found = best_within(*job.pools_at(self._views(prices)), job.task, limits)
-        return None if found is None else self._response(block, *found)
+        best = best_within(*job.pools_at(self._views(prices)), job.task, limits)
+        return None if best is None else self._response(block, *best)
 
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Completion, workers by slot, workers and PSs by server and slot."""
@@ -212,7 +212,9 @@ class OasisOracle(BranchingOracle):
 
     def place(self, responses: Sequence[Response | None]) -> Solution | None:
         """Solution in which all jobs run the given schedules, packed on real servers."""
-        plans = {block: found.plan for block, found in enumerate(responses) if found is not None}
+        plans = {
+            block: response.plan for block, response in enumerate(responses) if response is not None
+        }
         from hindsched.solvers.families.oasis.methods import place_together  # loads Pyomo
 
         return place_together(self.instance, plans)
@@ -224,15 +226,21 @@ class OasisOracle(BranchingOracle):
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Schedules that a feasible solution gives the jobs, as use of this layout's rows."""
         assert isinstance(solution, OasisSolution)
-        found: list[Response | None] = [None] * self.num_blocks
+        responses: list[Response | None] = [None] * self.num_blocks
         for index, record in enumerate(self.instance.jobs):
             end = solution.completion(record.name)
             if end is not None:
                 deployed = solution.workers[record.name], solution.ps[record.name]
                 both = zip(deployed, self.pools, strict=True)
-                plan = OasisPlan(end, *(Placements.of(own, pool.member) for own, pool in both))
-                found[index] = self._response(index, solution.value(record.name), plan)
-        return found
+                plan = OasisPlan(
+                    end,
+                    *(
+                        Placements.of(deployed_counts, pool.member)
+                        for deployed_counts, pool in both
+                    ),
+                )
+                responses[index] = self._response(index, solution.value(record.name), plan)
+        return responses
 
     def use_of_plan(self, block: int, plan: OasisPlan) -> tuple[Ints, Floats]:
         """Flat rows that a job's schedule uses, and how much of each."""
@@ -336,15 +344,15 @@ def best_within(
 
 def plan_features(plan: OasisPlan) -> dict[Feature, int]:
     """Value of every feature of a schedule that is not 0."""
-    found = {COMPLETES: plan.end}
+    values = {COMPLETES: plan.end}
     for name, placed in ((WORKERS, plan.workers), (PS, plan.ps)):
         for slot, server, count in np.transpose(placed).tolist():
             here = [Feature(name, (server, slot - 1))]
             if name == WORKERS:
                 here.append(Feature(IN_SLOT, (slot - 1,)))
             for feature in here:
-                found[feature] = found.get(feature, 0) + count
-    return found
+                values[feature] = values.get(feature, 0) + count
+    return values
 
 
 class OasisSolvers(FamilySolvers):

@@ -60,10 +60,10 @@ class PatternPool:
         """Choose the jobs and enumerate the patterns; `most`: units by group and job."""
         packed, patterns = np.zeros(most.shape, dtype=bool), []
         for group, capacity in enumerate(pool.capacity):
-            chosen, found = _pack(capacity, pool.demand, most[group])
+            chosen, maximal = _pack(capacity, pool.demand, most[group])
             packed[group, chosen] = True
-            wide = np.zeros((len(found), most.shape[1]), dtype=np.int64)
-            wide[:, chosen] = found
+            wide = np.zeros((len(maximal), most.shape[1]), dtype=np.int64)
+            wide[:, chosen] = maximal
             patterns.append(wide)
         axes = resources.axes[0], ("job", jobs), resources.axes[-1]
         shape = (*most.shape, resources.shape[-1])
@@ -86,10 +86,10 @@ def _pack(capacity: Floats, demand: Floats, most: Ints) -> tuple[list[int], Ints
     best = np.zeros((0, 0), dtype=np.int64)
     for job in able:
         tried = [*chosen, job]
-        found = server_patterns(capacity, demand[tried], most[tried], MOST_PATTERNS)
-        if found is None:
+        patterns = server_patterns(capacity, demand[tried], most[tried], MOST_PATTERNS)
+        if patterns is None:
             break
-        chosen, best = tried, found
+        chosen, best = tried, patterns
     return chosen, _without_overfull(best, capacity, demand[chosen])
 
 
@@ -109,7 +109,7 @@ def _without_overfull(patterns: Ints, capacity: Floats, demand: Floats) -> Ints:
         smaller[np.arange(which.size), job] -= 1
         waiting = np.unique(smaller, axis=0)
     known = np.unique(np.concatenate(held), axis=0)
-    return known[[np.count_nonzero((known >= one).all(axis=1)) == 1 for one in known]]
+    return known[[np.count_nonzero((known >= pattern).all(axis=1)) == 1 for pattern in known]]
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ class PatternOracle(BranchingOracle):
         self.optional = self.exact = True
         self._jobs = len(instance.jobs)
         blocks = [groups.block(job) for job in range(self._jobs)]
-        one = [np.ones(1)] * 2
-        self._single = [replace(job, demands=one) for job in blocks]
+        unit_demands = [np.ones(1)] * 2
+        self._single = [replace(job, demands=unit_demands) for job in blocks]
         self._known: _PatternPrices | None = None
         names = tuple(job.name for job in instance.jobs)
         uses = [(job.task.needed.size - 1, int(job.task.needed[-1])) for job in blocks]
@@ -186,8 +186,8 @@ class PatternOracle(BranchingOracle):
             barred = any(low > 0 for low, _ in limits.values())
             return None if barred else self._dearest(*self.unit_blocks[block - self._jobs], at)
         job = self._single[block]
-        found = best_within(*job.pools_at([paid[block] for paid in at.paid]), job.task, limits)
-        return None if found is None else self._response(block, *found)
+        best = best_within(*job.pools_at([paid[block] for paid in at.paid]), job.task, limits)
+        return None if best is None else self._response(block, *best)
 
     def _at(self, prices: Floats) -> _PatternPrices:
         """What all blocks read at these prices, worked out once for all of them."""
@@ -245,7 +245,7 @@ class PatternOracle(BranchingOracle):
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Schedules of a feasible solution; a group holds in a slot what runs there."""
-        found: list[Response | None] = []
+        responses: list[Response | None] = []
         total = np.zeros(self.rows.size)
         for job, response in enumerate(self.groups.use_of(solution)):
             if response is not None:
@@ -253,13 +253,13 @@ class PatternOracle(BranchingOracle):
                 response = self._response(job, response.value, response.plan)
                 response = replace(response, objective=utility)
                 np.add.at(total, response.rows, response.amounts)
-            found.append(response)
+            responses.append(response)
         jobs = np.arange(self._jobs)
         for side, group, slot in self.unit_blocks:
             rows = self._unit_rows(self._sides[side], group, jobs, slot)
             kept = rows[total[rows] > 0]
-            found.append(Response(0.0, 0.0, kept, -total[kept], ()))
-        return found
+            responses.append(Response(0.0, 0.0, kept, -total[kept], ()))
+        return responses
 
     def prices_of(self, other: PricingOracle, prices: Floats) -> Floats:
         """Prices of the layout ``groups`` in this one: places cost nothing."""
@@ -269,8 +269,8 @@ class PatternOracle(BranchingOracle):
         """Prices of resources on servers; a place's price is shared among what its unit needs."""
         arrays, parts = self.rows.unpack(prices), []
         for side in self._sides:
-            one = side.resources.capacity[:, None, :, 0] / side.pool.size[:, None, None]
-            portion = side.pool.demand / np.maximum(one, 1e-300)  # (groups, jobs, resources)
+            capacity = side.resources.capacity[:, None, :, 0] / side.pool.size[:, None, None]
+            portion = side.pool.demand / np.maximum(capacity, 1e-300)  # (groups, jobs, resources)
             portion = portion / np.maximum(portion.sum(axis=2, keepdims=True), 1e-300)
             needed = np.broadcast_to(side.pool.demand, portion.shape)
             rate = np.divide(portion, needed, out=np.zeros_like(portion), where=needed > 0)

@@ -91,22 +91,24 @@ class SlotEngine:
         program, most = self.program, min(needed.size - 1, int(room[0].sum()))
         while needed[most] > room[1].sum():
             most -= 1
-        found = [np.zeros((most + 1, each.size), dtype=np.int64) for each in room]
+        deployed = [np.zeros((most + 1, each.size), dtype=np.int64) for each in room]
         for first in range(1, most + 1, program.workloads):
-            asked = np.arange(first, min(first + program.workloads, most + 1))
-            program.set(asked, needed[asked], order, room)
+            sizes = np.arange(first, min(first + program.workloads, most + 1))
+            program.set(sizes, needed[sizes], order, room)
             result = solve_convex(program.problem)
             if result.status != Status.OPTIMAL:
                 raise SolveFailed(f"(32) of {first} workers or more: {result.status}")
-            wanted = asked, needed[asked]
+            required = sizes, needed[sizes]
             variables = program.workers, program.ps
-            for variable, sums, counts, limit in zip(variables, wanted, found, room, strict=True):
-                values = variable.value[: len(asked)]
-                whole = counts[asked] = np.rint(values).astype(np.int64)
-                fit = (whole.sum(axis=1) == sums).all() and (whole <= limit).all()
-                if not fit or np.abs(values - whole).max() > WHOLE:
+            for variable, sums, counts, limit in zip(
+                variables, required, deployed, room, strict=True
+            ):
+                values = variable.value[: len(sizes)]
+                rounded = counts[sizes] = np.rint(values).astype(np.int64)
+                fit = (rounded.sum(axis=1) == sums).all() and (rounded <= limit).all()
+                if not fit or np.abs(values - rounded).max() > WHOLE:
                     raise SolveFailed(f"(32) of {first} workers or more: its point is not whole")
-        return found[0], found[1]
+        return deployed[0], deployed[1]
 
 
 def price_ranks(prices: Floats) -> Ints:

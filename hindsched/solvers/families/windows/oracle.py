@@ -129,16 +129,16 @@ class WindowOracle(PricingOracle):
 
     def use_of(self, solution: Solution) -> list[Response | None]:
         """Schedules of a feasible solution as use of this layout's rows."""
-        found: list[Response | None] = []
+        responses: list[Response | None] = []
         for job in self.instance.jobs:
             worth = self.worth(solution, job)
             if worth is None:
-                found.append(None)
+                responses.append(None)
                 continue
             plan = solution.rows[job.name]  # type: ignore[attr-defined]
             rows, amounts = map(np.concatenate, zip(*map(self.place_use, plan), strict=True))
-            found.append(Response(worth, worth, rows, amounts, tuple(plan)))
-        return found
+            responses.append(Response(worth, worth, rows, amounts, tuple(plan)))
+        return responses
 
 
 def end_to_end(choices: Sequence[Choices], width: int, kind: Any) -> tuple[Ints, Any, Floats]:
@@ -265,8 +265,8 @@ def slot_ways(instance: modes.WindowInstance, job: JobRecord) -> Choices:
 def _undominated(number: Any, demand: Floats) -> Ints:
     """Positions by rising number of what no other is as low as and as small in every resource."""
     order = np.lexsort((demand.sum(axis=1), number))
-    found: Ints = order[merged_server.undominated(demand[order])]
-    return found
+    positions: Ints = order[merged_server.undominated(demand[order])]
+    return positions
 
 
 def ways_in_line(rate: Floats, count: Ints, units: Ints) -> Iterator[tuple[int, float]]:
@@ -358,13 +358,13 @@ class WindowServerOracle(WindowOracle, PlacingOracle, BranchingOracle):
             if feature.name in ranges:
                 ranges[feature.name].low[feature.index] = low
                 ranges[feature.name].high[feature.index] = high
-        found = cheapest_row(
+        best = cheapest_row(
             self.instance, table, base, starts, ends, free, prices,
             on_worker=ranges[ON_SERVER], on_ps=ranges[PS_ON_SERVER],
         )  # fmt: skip
-        if found is None:
+        if best is None:
             return None
-        cost, row = found
+        cost, row = best
         objective = self.sign * float(base[row.last])
         return Response(self.sign * cost, objective, *self.place_use(row), (row,))
 
@@ -385,7 +385,7 @@ class WindowServerOracle(WindowOracle, PlacingOracle, BranchingOracle):
     def features_of(self, block: int, response: Response) -> dict[Feature, int]:
         """Value of every feature of a schedule that is not 0."""
         row: WindowRow = response.plan[0]
-        found = {
+        values = {
             COMPLETES: row.last,
             START: row.first,
             WORKERS: row.num_workers,
@@ -394,8 +394,8 @@ class WindowServerOracle(WindowOracle, PlacingOracle, BranchingOracle):
         }
         for name, counts in ((ON_SERVER, row.workers), (PS_ON_SERVER, row.ps)):
             for server in np.flatnonzero(counts).tolist():
-                found[Feature(name, (server,))] = int(counts[server])
-        return found
+                values[Feature(name, (server,))] = int(counts[server])
+        return values
 
     def assignments(self, block: int, response: Response) -> list[Assignment]:
         """Rows of the solution file for a response."""

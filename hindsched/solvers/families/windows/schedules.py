@@ -72,11 +72,11 @@ class ScheduleSearch:
         """
         stop = self.slots if last is None else min(last, self.slots)
         base = rate * np.arange(1.0, self.slots + 2)
-        found = cheapest_row(
+        best = cheapest_row(
             self.instance, table, base, (earliest, stop), (1, stop), self.residual, self.prices,
             limit=limit, greedy=greedy,
         )  # fmt: skip
-        return None if found is None else found[1]
+        return None if best is None else best[1]
 
     def price(self, row: WindowRow) -> float:
         """What a schedule's resources cost."""

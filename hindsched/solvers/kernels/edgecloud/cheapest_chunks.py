@@ -39,7 +39,7 @@ def cheapest_by_completion(
     size = np.zeros(groups, dtype=np.int64)
     taken, best_taken = np.zeros(groups + 1, dtype=np.int64), np.zeros(groups + 1, dtype=np.int64)
     space = np.empty(room.shape[0])
-    found = -1
+    completion = -1
     for c in range(length):
         time = max(c, paid_until) + 1.0
         if time >= best:
@@ -95,6 +95,6 @@ def cheapest_by_completion(
             left -= number
             cost += number * cheapest
         if left == 0 and cost < best and np.all(taken >= least):
-            best, found = cost, c
+            best, completion = cost, c
             best_taken[:] = taken
-    return best, found, best_taken
+    return best, completion, best_taken

@@ -38,8 +38,8 @@ class QueueState:
 
     def queue(self, worker: int) -> Floats:
         """A worker's entries."""
-        found: Floats = self.data[worker, : self.size[worker]]
-        return found
+        entries: Floats = self.data[worker, : self.size[worker]]
+        return entries
 
     def _with(self, worker: int, entry: Floats) -> Floats:
         """A worker's entries and a new one, behind those that it does not beat."""
@@ -67,8 +67,8 @@ class QueueState:
 
     def hold_back(self, job: int, until: float) -> None:
         """Let no worker run a job before `until`; its place in the queues stays."""
-        mine = self._in_use() & (self.data[..., JOB] == job)
-        self.data[..., AVAILABLE][mine] = np.maximum(self.data[..., AVAILABLE][mine], until)
+        waiting = self._in_use() & (self.data[..., JOB] == job)
+        self.data[..., AVAILABLE][waiting] = np.maximum(self.data[..., AVAILABLE][waiting], until)
 
     def unfinished(self) -> set[int]:
         """Jobs with work left on some worker."""
@@ -85,8 +85,8 @@ class QueueState:
         By worker, (len(workers), 3): remaining work of key at most `key`; weight of the unfinished
         chunks of larger key; the same with each chunk's weight scaled by its unfinished share.
         """
-        found: Floats = _outlook(self.data, self.size, self.now, workers, ready, key)
-        return found
+        work_ahead: Floats = _outlook(self.data, self.size, self.now, workers, ready, key)
+        return work_ahead
 
     def weighted_completion(self, worker: int, entry: Floats) -> float:
         """Sum of weight x completion over a worker's chunks and those of one more entry."""
@@ -171,7 +171,7 @@ def _running(data: Any, size: Any, now: float) -> Any:
 
 @njit(cache=True)
 def _outlook(data: Any, size: Any, now: float, workers: Any, ready: Any, key: float) -> Any:
-    found, ends = np.zeros((workers.size, 3)), np.zeros((data.shape[1], 2))
+    ahead, ends = np.zeros((workers.size, 3)), np.zeros((data.shape[1], 2))
     for row in range(workers.size):
         queue = data[workers[row], : size[workers[row]]].copy()
         run_queue(queue, now, ready[row], ends)
@@ -180,9 +180,9 @@ def _outlook(data: Any, size: Any, now: float, workers: Any, ready: Any, key: fl
             if left <= TINY or queue[i, AVAILABLE] > ready[row]:
                 continue
             if queue[i, KEY] <= key:
-                found[row, 0] += left
+                ahead[row, 0] += left
             else:
                 share = left / queue[i, WORK]
-                found[row, 1] += np.ceil(share - TINY) * queue[i, WEIGHT]
-                found[row, 2] += share * queue[i, WEIGHT]
-    return found
+                ahead[row, 1] += np.ceil(share - TINY) * queue[i, WEIGHT]
+                ahead[row, 2] += share * queue[i, WEIGHT]
+    return ahead

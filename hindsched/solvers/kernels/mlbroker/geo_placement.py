@@ -235,12 +235,12 @@ def restricted_placement(
             if distance > farthest:
                 farthest, split = distance, r
         workers = round_largest_remainder(fractional, needed, floor)
-        found = placement_cost(block, workers, ps, best)
+        total = placement_cost(block, workers, ps, best)
         for r in range(centers):
             if workers[r] > top[r]:  # rounding went where nothing may be
-                found = np.inf
-        if found < best:
-            best, best_workers, best_ps = found, workers, ps
+                total = np.inf
+        if total < best:
+            best, best_workers, best_ps = total, workers, ps
         at_most = 0
         if split >= 0:
             at_most = int(np.floor(fractional[split]))
@@ -251,7 +251,7 @@ def restricted_placement(
                     gap = launch[r] * (1.0 - fractional[r] / high[r])
                     if gap > unpaid:
                         unpaid, split = gap, r
-        if split < 0 or found <= bound * (1.0 + TIE) or nodes >= node_limit or size + 2 > STACK:
+        if split < 0 or total <= bound * (1.0 + TIE) or nodes >= node_limit or size + 2 > STACK:
             open_bound = min(open_bound, bound)
             continue
         for n in range(size, size + 2):

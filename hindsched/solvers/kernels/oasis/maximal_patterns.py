@@ -16,14 +16,14 @@ STEPS_OF_PATTERN = 10_000
 
 def server_patterns(capacity: Floats, demand: Floats, most: Ints, limit: int) -> Ints | None:
     """Maximal patterns of one `loosened` server; None if more than a limit or hard to find."""
-    found = np.empty((limit, len(demand)), dtype=np.int64)
-    own = demand.copy()  # kernels are compiled for arrays that can be written
-    number = maximal_patterns(loosened(capacity, capacity), own, most, found)
-    return None if number > limit else found[:number].copy()
+    patterns = np.empty((limit, len(demand)), dtype=np.int64)
+    demands = demand.copy()  # kernels are compiled for arrays that can be written
+    number = maximal_patterns(loosened(capacity, capacity), demands, most, patterns)
+    return None if number > limit else patterns[:number].copy()
 
 
 @njit(cache=True)
-def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) -> int:
+def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, patterns: Ints) -> int:
     """Write to `found`, (limit, jobs), the patterns of one server of which no unit more fits.
 
     Returns how many there are; limit + 1 if `found` does not hold them or they take too many steps.
@@ -43,11 +43,11 @@ def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) 
             later[job, r] = later[job + 1, r] + count[job] * demand[job, r]
     number = 0
     job = 0
-    steps = STEPS_OF_PATTERN * (found.shape[0] + 1)
+    steps = STEPS_OF_PATTERN * (patterns.shape[0] + 1)
     while job >= 0:
         steps -= 1
         if steps < 0:
-            return found.shape[0] + 1
+            return patterns.shape[0] + 1
         last = job + 1 == jobs
         for r in range(resources):
             left[job + 1, r] = left[job, r] - count[job] * demand[job, r]
@@ -68,9 +68,9 @@ def maximal_patterns(capacity: Floats, demand: Floats, most: Ints, found: Ints) 
             count[job] = min(most[job], room_for(left[job], demand[job]))
             continue
         if maximal:
-            if number == found.shape[0]:
+            if number == patterns.shape[0]:
                 return number + 1
-            copy_to(found[number], count)
+            copy_to(patterns[number], count)
             number += 1
         job -= 1
         while job >= 0 and count[job] == 0:

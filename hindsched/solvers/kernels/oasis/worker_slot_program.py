@@ -106,7 +106,7 @@ def slot_costs(workers, ps, needed, t, on_worker, on_ps, cost):
 
 @njit(cache=True, nogil=True)
 def best_schedule(workers, ps, task, floor):
-    """Best payoff of one job, its completion slot, and the `cheapest_units` workers and PSs.
+    """Best payoff of one job, its completion slot, and the `units_by_slot` workers and PSs.
 
     -inf, 0 and nothing if no payoff is above `floor`.
     """
@@ -157,7 +157,7 @@ def best_schedule(workers, ps, task, floor):
         best = -np.inf
     else:
         trace_back(table, costs, windows, steps, total, arrival, end, tie, chosen)
-    return best, end, cheapest_units(workers, chosen), cheapest_units(ps, needed[chosen])
+    return best, end, units_by_slot(workers, chosen), units_by_slot(ps, needed[chosen])
 
 
 @njit(cache=True, nogil=True)
@@ -202,7 +202,7 @@ def trace_back(table, costs, windows, steps, total, arrival, end, tie, workers):
 
 
 @njit(cache=True, nogil=True)
-def cheapest_units(side, wanted):
+def units_by_slot(side, wanted):
     """Slot, server and number of the `wanted` units by slot, (T + 1,), cheapest first."""
     entries = np.empty((3, wanted.shape[0] * side.room.shape[0]), np.int64)
     stop = 0

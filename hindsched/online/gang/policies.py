@@ -28,7 +28,7 @@ class ReplayedPolicy(OnlineAlgorithm):
     """A policy whose state stands in the kernel."""
 
     name: ClassVar[str]  # among `POLICIES`
-    policy: ClassVar[replay.ReplayedPolicy]
+    policy: ClassVar[replay.QueuePolicy]
     estimates = 1.0
     threshold_gpu_seconds = 0.0
 

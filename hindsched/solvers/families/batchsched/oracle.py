@@ -146,7 +146,7 @@ class BatchschedServers(BatchschedOracle, windows.WindowServerOracle):
     def outside(self, block: int) -> Response:
         """The shortest mode after all priced slots: no schedule that begins there is cheaper."""
         cost = float(self.outside_costs[block])
-        return Response(cost, cost, windows.NOTHING, np.zeros(0))
+        return Response(cost, cost, windows.NO_ROWS, np.zeros(0))
 
 
 class BatchschedSolvers(windows.WindowSolvers):

@@ -35,7 +35,7 @@ Key = Callable[[Ints, Ints, Floats], Any]
 """``key(duration, gpus, weight)``: order in the queue, smaller first, equal ones by submission."""
 
 
-class ReplayedPolicy(NamedTuple):
+class QueuePolicy(NamedTuple):
     """A scheduler in use."""
 
     key: Key  # order in the queue
@@ -50,19 +50,19 @@ def _submission(duration: Ints, gpus: Ints, weight: Floats) -> Floats:
 
 
 POLICIES = {
-    "fifo": ReplayedPolicy(_submission, event_queue.BLOCKING, clairvoyant=False),
-    "fifo-skip": ReplayedPolicy(_submission, event_queue.SKIPPING, clairvoyant=False),
-    "sjf": ReplayedPolicy(lambda duration, gpus, weight: duration, event_queue.SKIPPING),
-    "smallest-first": ReplayedPolicy(
+    "fifo": QueuePolicy(_submission, event_queue.BLOCKING, clairvoyant=False),
+    "fifo-skip": QueuePolicy(_submission, event_queue.SKIPPING, clairvoyant=False),
+    "sjf": QueuePolicy(lambda duration, gpus, weight: duration, event_queue.SKIPPING),
+    "smallest-first": QueuePolicy(
         lambda duration, gpus, weight: duration * gpus, event_queue.SKIPPING
     ),
-    "wspt": ReplayedPolicy(
+    "wspt": QueuePolicy(
         lambda duration, gpus, weight: duration * gpus / weight, event_queue.SKIPPING
     ),
-    "easy": ReplayedPolicy(_submission, event_queue.BACKFILLING, settings=ESTIMATES),
-    "conservative": ReplayedPolicy(_submission, event_queue.RESERVING, settings=ESTIMATES),
-    "srtf": ReplayedPolicy(_submission, event_queue.SHORTEST_REMAINING, preemptive=True),
-    "las": ReplayedPolicy(
+    "easy": QueuePolicy(_submission, event_queue.BACKFILLING, settings=ESTIMATES),
+    "conservative": QueuePolicy(_submission, event_queue.RESERVING, settings=ESTIMATES),
+    "srtf": QueuePolicy(_submission, event_queue.SHORTEST_REMAINING, preemptive=True),
+    "las": QueuePolicy(
         _submission, event_queue.LEAST_ATTAINED, clairvoyant=False, preemptive=True,
         settings={"threshold_gpu_seconds": THRESHOLD_GPU_SECONDS},
     ),

@@ -37,7 +37,7 @@ from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 START, WORKERS = Feature("start"), Feature("workers")
 WORKER_TYPE, PS_TYPE = Feature("worker_type"), Feature("ps_type")
 ON_SERVER, PS_ON_SERVER = "server_workers", "server_ps"
-NOTHING = np.zeros(0, dtype=np.int64)
+NO_ROWS = np.zeros(0, dtype=np.int64)
 Choices = tuple[Any, Floats]
 """What a job may do: durations of modes, or rates of ways to run in a slot; demands, shape
 (choices, resources), of the merged server."""
@@ -170,7 +170,7 @@ class MergedOracle(WindowOracle):
         cost, end = float(costs[0]), int(last[0])
         if end == 0:
             value = self.sign * cost
-            return None if math.isinf(cost) else Response(value, value, NOTHING, np.zeros(0))
+            return None if math.isinf(cost) else Response(value, value, NO_ROWS, np.zeros(0))
         objective = self.ends.rate[block] * self.ends.table[self.ends.row[block], end]
         used = used.T.ravel()
         rows = np.flatnonzero(used)

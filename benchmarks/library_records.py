@@ -37,8 +37,8 @@ class Standing:
 
     Examples
     --------
-    >>> from hindsched.instances.catalogue import find
-    >>> Standing(find("oasis/library-small/h3-s2"), 99.0, 100.0).gap
+    >>> from hindsched.instances.catalogue import find_member
+    >>> Standing(find_member("oasis/library-small/h3-s2"), 99.0, 100.0).gap
     0.01
     """
 
@@ -70,8 +70,8 @@ class Records:
 
     Examples
     --------
-    >>> from hindsched.instances.catalogue import find
-    >>> Records().standing(find("oasis/library-small/h3-s2")).is_proven
+    >>> from hindsched.instances.catalogue import find_member
+    >>> Records().standing(find_member("oasis/library-small/h3-s2")).is_proven
     True
     """
 

@@ -27,11 +27,14 @@ def card(
     parts = [f"<strong>{escape(title)}</strong>", f"<br>{escape(note)}" if note else ""]
     known = [(name, value) for name, value in (facts or {}).items() if value is not None]
     if known:
-        lines = (f"<tr><th>{_text(name)}</th><td>{_text(value)}</td></tr>" for name, value in known)
+        lines = (
+            f"<tr><th>{_cell_html(name)}</th><td>{_cell_html(value)}</td></tr>"
+            for name, value in known
+        )
         parts.append(f"<table>{''.join(lines)}</table>")
     if rows:
-        head = "".join(f"<th>{_text(column)}</th>" for column in rows[0])
-        cells = [[f"<td>{_text(row.get(c))}</td>" for c in rows[0]] for row in rows[:most]]
+        head = "".join(f"<th>{_cell_html(column)}</th>" for column in rows[0])
+        cells = [[f"<td>{_cell_html(row.get(c))}</td>" for c in rows[0]] for row in rows[:most]]
         body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
         count = len(rows) if total is None else total
@@ -40,7 +43,7 @@ def card(
     return f"<div>{''.join(parts)}</div>"
 
 
-def _text(value: object) -> str:
+def _cell_html(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return "–" if value is None else escape(str(value))

@@ -82,13 +82,13 @@ def test_an_installed_family_needs_no_edit_and_names_what_it_lacks(tmp_path, cap
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "kernel is missing; it must offer Problem" in done.stderr
     generator = folder / f"hindsched_{word}" / "generator.py"
-    generator.write_text(generator.read_text().replace("SUITES =", "OTHERS ="))
+    generator.write_text(generator.read_text().replace("GENERATOR =", "OTHER ="))
     asked = ("hindsched", "generate", word, "-o", "x.json")
-    assert "generator must offer SUITES" in call(folder, *asked).stderr
+    assert "generator must offer GENERATOR" in call(folder, *asked).stderr
     generator.unlink()
     done = call(folder, *asked)
     assert done.returncode == 2
-    said = "generator is missing; it must offer PRESETS, SUITES, generate"
+    said = "generator is missing; it must offer GENERATOR"
     assert done.stderr.count("\n") == 1
     assert said in done.stderr
 

@@ -51,7 +51,7 @@ A package brings one by an entry point of the group ``hindsched.families``; see 
 """
 OFFERS = {
     "instance": ("INSTANCE",),
-    "generator": ("PRESETS", "SUITES", "generate"),
+    "generator": ("GENERATOR",),
     "solution": ("SOLUTION",),
     "offline": ("MODELS",),
     "oracle": ("SOLVERS",),
@@ -501,7 +501,7 @@ def amounts_of(demands: Sequence[Mapping[str, float]], resources: Sequence[str])
 def input_error(error: ValidationError) -> InputError:
     """Turn all that pydantic complains of into one error: field path, value, rule of each."""
     complaints = error.errors(include_url=False)
-    places = [_place(complaint["loc"]) for complaint in complaints]
+    places = [_error_place(complaint["loc"]) for complaint in complaints]
     of_floats = {place for place, c in zip(places, complaints, strict=True) if "float" in c["type"]}
     found: dict[tuple[Any, ...], list[InputError]] = {}
     for place, complaint in zip(places, complaints, strict=True):
@@ -528,7 +528,7 @@ def input_error(error: ValidationError) -> InputError:
     return InputError(first.where, first.value, first.rule, others)
 
 
-def _place(location: Iterable[Any]) -> tuple[Any, ...]:
+def _error_place(location: Iterable[Any]) -> tuple[Any, ...]:
     """Where pydantic complains, without the kinds that a union allows."""
     kinds = {"sigmoid", "linear", "power", "int", "float", "constrained-int", "constrained-float"}
     return tuple(part for part in location if part not in kinds and "[" not in str(part))

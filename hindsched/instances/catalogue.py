@@ -11,7 +11,6 @@ that they did. ``benchmarks/library_recipes.py`` writes both lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
@@ -19,13 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import FAMILIES, Instance, check_family, families_on, family_module
-from hindsched.instances.generators.registry import generate
+from hindsched.instances.base import FAMILIES, Instance, check_family, families_on
+from hindsched.instances.generators.registry import Suite, family_generator, generate
 from hindsched.instances.io import parse_instance, read_json
 from hindsched.json_types import JsonObject, Keywords
 
 WORST, KNOWN_SUITE = "worst", "known"
-Suite = Callable[[], list[Instance]]
 PACKAGE = Path(str(files("hindsched.instances")))
 
 
@@ -83,7 +81,7 @@ class Member:
 
 def suites(family: str) -> dict[str, Suite]:
     """Suites of a family: its generator's, those kept as files, the benchmark library's last."""
-    found: dict[str, Suite] = dict(family_module("instances", family, "generator").SUITES)
+    found: dict[str, Suite] = dict(family_generator(family).suites)
     known = [name for name, facts in KNOWN.items() if facts[0].family == family]
     for name, paths in (
         (WORST, sorted((PACKAGE / family / WORST).glob("*.json"))),
@@ -160,7 +158,7 @@ def best_on_file() -> dict[str, list[float | None]]:
 def best_known(instance: Instance) -> tuple[BestKnown, ...]:
     """What is known of an instance's optimum: that of `KNOWN` if it is the very same instance."""
     facts = KNOWN.get(instance.name, ())
-    return facts if facts and find(instance.name).sha256 == instance.sha256() else ()
+    return facts if facts and find_member(instance.name).sha256 == instance.sha256() else ()
 
 
 def named_instance(name: str) -> Instance:
@@ -184,10 +182,10 @@ def named_instance(name: str) -> Instance:
     >>> hs.named_instance("oasis-t10-i10-h25-s0")
     <oasis instance 'oasis-t10-i10-h25-s0': 10 jobs, horizon 10>
     """
-    return find(name).make()
+    return find_member(name).make()
 
 
-def find(name: str) -> Member:
+def find_member(name: str) -> Member:
     """The member of a name, the library's or the instance's own; or `InputError`."""
     family, _, path = name.partition("/")
     suite_name, _, rest = path.partition("/")

@@ -32,6 +32,11 @@ Whole = NDArray[Any]
 """Whole numbers: 64-bit integers, or Python's integers where those are too short."""
 
 
+def integral(value: object) -> Any:
+    """A float that is an integer, as JSON and pandas have it, is that integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 @lru_cache(maxsize=65_536)
 def exactly(number: float) -> Fraction:
     """The decimal that a file shows for a number, exactly: 0.1 is ``Fraction(1, 10)``."""

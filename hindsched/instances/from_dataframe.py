@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from hindsched.errors import InputError
 from hindsched.instances.base import FORMAT, Instance, Record, check_family
+from hindsched.instances.decimals import integral
 from hindsched.instances.io import instance_class, parse_instance
 from hindsched.json_types import Draft
 
@@ -57,7 +58,7 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
     data: Draft = {"format": FORMAT, "family": family, "name": name or family}
     for key, value in fields.items():
         field = kind.model_fields.get(key)
-        data[key] = _plain(key, value, None if field is None else _record_in(field.annotation))
+        data[key] = _json_field(key, value, None if field is None else _record_in(field.annotation))
     return parse_instance(data)
 
 
@@ -68,7 +69,7 @@ def _record_in(annotation: object) -> type[Record] | None:
     return next(filter(None, map(_record_in, get_args(annotation))), None)
 
 
-def _plain(where: str, value: object, record: type[Record] | None = None) -> Any:
+def _json_field(where: str, value: object, record: type[Record] | None = None) -> Any:
     """A field as JSON data: frames become lists of objects, numpy's numbers Python's."""
     import numpy as np
     import pandas as pd
@@ -78,9 +79,9 @@ def _plain(where: str, value: object, record: type[Record] | None = None) -> Any
     if isinstance(value, pd.Series | pd.Index | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _plain(f"{where}.{key}", item) for key, item in value.items()}
+        return {str(key): _json_field(f"{where}.{key}", item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(f"{where}[{place}]", item) for place, item in enumerate(value)]
+        return [_json_field(f"{where}[{place}]", item) for place, item in enumerate(value)]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -105,7 +106,7 @@ def _records(where: str, frame: pd.DataFrame, record: type[Record] | None) -> li
                 inner = inner.setdefault(part, {})
                 if not isinstance(inner, dict):
                     raise InputError(f"{where}[{place}].{column}", cell, f"{part} is no object")
-            value = _plain(f"{where}[{place}].{column}", _whole(cell))
+            value = _json_field(f"{where}[{place}].{column}", integral(cell))
             inner[path[-1]] = str(value) if is_text and type(value) is int else value
     return records
 
@@ -125,11 +126,6 @@ def _with_index(frame: pd.DataFrame, record: type[Record]) -> pd.DataFrame:
             frame = frame.assign(**{str(level): values})
     if "name" in record.model_fields and "name" not in frame.columns:
         rows = zip(*levels, strict=True)
-        joined = ["/".join(str(_whole(value)) for value in row) for row in rows]
+        joined = ["/".join(str(integral(value)) for value in row) for row in rows]
         frame = frame.assign(name=levels[0] if len(levels) == 1 else joined)
     return frame
-
-
-def _whole(value: object) -> Any:
-    """A whole number as an integer: pandas makes floats of a column with an empty cell."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value

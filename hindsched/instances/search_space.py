@@ -17,7 +17,7 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import LARGEST_NUMBER, MOST_COUNT, Instance
-from hindsched.instances.generators.registry import generate, plain, presets
+from hindsched.instances.generators.registry import check_preset, generate, plain, presets
 from hindsched.instances.io import parse_instance
 from hindsched.json_types import Draft, Keywords
 
@@ -28,7 +28,7 @@ JOBS, HORIZON, SLOT = "jobs", "horizon", "slot_seconds"
 TIMES = ("arrival", "departure", "submit", "deadline")  # fields of a job that move together
 
 
-class Span(NamedTuple):
+class NumberRange(NamedTuple):
     """Least and most of a number of a file."""
 
     low: float
@@ -56,7 +56,7 @@ def lists(data: Draft) -> list[str]:
     return [key for key in kept if isinstance(data[key][0], dict)]
 
 
-def _file(instance: Instance) -> Draft:
+def _draft_of(instance: Instance) -> Draft:
     return {key: value for key, value in instance.to_dict().items() if key != "provenance"}
 
 
@@ -68,7 +68,7 @@ class SearchSpace:
     preset: str
     settings: Keywords  # the preset's
     counts: dict[str, tuple[int, int]]  # fewest and most items of a list, or of what is counted
-    spans: dict[str, Span]  # of the numbers of a file, by path
+    spans: dict[str, NumberRange]  # of the numbers of a file, by path
 
     def instance(self, data: Draft, name: str = "candidate") -> Instance:
         """The instance that data stand for; `InputError` if it breaks a rule of the family."""
@@ -91,7 +91,7 @@ class SearchSpace:
         chosen = {name: int(min(random.integers(*span, 2, endpoint=True))) for name, span in ends}
         settings = {name: count for name, count in chosen.items() if name in self.settings}
         seed = int(random.integers(2**31))
-        data = _file(generate(self.family, self.preset, seed, **settings))
+        data = _draft_of(generate(self.family, self.preset, seed, **settings))
         data |= {name: data[name][: chosen[name]] for name in chosen if name not in settings}
         share = max(0.0, random.uniform(-2, 1))  # of the numbers that are drawn anew
         for path, holder, key in leaves(data):
@@ -172,11 +172,11 @@ class SearchSpace:
             if is_count:
                 counts[name] = (low, high)
             for path in self._paths(name):
-                spans[path] = Span(low, high, spans[path].is_whole)
+                spans[path] = NumberRange(low, high, spans[path].is_whole)
         return replace(self, counts=counts, spans=spans)
 
 
-def _moved(value: float, span: Span, random: np.random.Generator) -> float:
+def _moved(value: float, span: NumberRange, random: np.random.Generator) -> float:
     """Another number: one of the span, evenly or by its logarithm, an end, or one that is near."""
     kind, step = random.random(), 1 if span.is_whole else 0.1 * (span.high - span.low)
     if kind < 0.3:
@@ -189,16 +189,15 @@ def _moved(value: float, span: Span, random: np.random.Generator) -> float:
 
 def find_space(family: str, preset: str = "small") -> SearchSpace:
     """The space near a preset of a family's generator."""
+    check_preset(family, preset)
     known = presets(family)
-    if preset not in known:
-        raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
     seen: dict[str, list[Any]] = {}
     for seed in range(DRAWS):
-        file = _file(generate(family, preset, seed))
+        file = _draft_of(generate(family, preset, seed))
         for path, holder, key in leaves(file):
             seen.setdefault(path, []).append(holder[key])
     spans = {
-        path: Span(
+        path: NumberRange(
             min(values) * (0.5 if min(values) > 0 else 2),
             max(values) * (2 if max(values) > 0 else 0.5),
             {*map(type, values)} == {int},
@@ -211,6 +210,6 @@ def find_space(family: str, preset: str = "small") -> SearchSpace:
         if name in file and type(value) is int and name not in (HORIZON, SLOT):
             counts[name] = (1, min(MOST_ITEMS, value))
             if name in spans:
-                spans[name] = Span(1, value, True)
-    spans[HORIZON] = Span(1, file[HORIZON], True)
+                spans[name] = NumberRange(1, value, True)
+    spans[HORIZON] = NumberRange(1, file[HORIZON], True)
     return SearchSpace(family, preset, known[preset], counts, spans)

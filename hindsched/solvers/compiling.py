@@ -18,7 +18,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance
+from hindsched.instances.generators.registry import family_generator
 from hindsched.limits import uncounted
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -68,7 +69,7 @@ def tiny_instances(family: str, *, jobs: int | None = None) -> Sequence[Instance
 @cache
 def _kinds(family: str) -> Sequence[Instance]:
     """Whole members, drawn once: drawing costs more than running an algorithm on them."""
-    members: list[Instance] = family_module("instances", family, "generator").SUITES["small"]()
+    members = family_generator(family).suites["small"]()
     return (*members[:-1:3], members[-1])
 
 

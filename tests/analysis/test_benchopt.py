@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hindsched.instances.catalogue import find
+from hindsched.instances.catalogue import find_member
 from hindsched.solutions.base import read_solution
 from hindsched.solvers.certificates.file import read_certificate
 from tests.scripts import script
@@ -37,7 +37,7 @@ def utils(monkeypatch):
 
 def test_records_are_judged_optimal_and_what_is_absent_is_infinitely_far(utils):
     judge, library, _ = utils
-    data, recipe = library.data_of(NAME), find(NAME)
+    data, recipe = library.data_of(NAME), find_member(NAME)
     known = data["instance"], data["best_objective"], data["best_bound"]
     solution = read_solution(ON_FILE.path(recipe, "solution"), data["instance"])
     certificate = read_certificate(ON_FILE.path(recipe, "certificate"), data["instance"])
@@ -69,7 +69,7 @@ def test_benchopt_runs_the_benchmark(tmp_path):
     assert "error" not in done.stdout.lower(), done.stdout
     frame = pd.read_parquet(folder / "outputs" / "seen.parquet")
     assert len(frame) == 4
-    best = {name: Records().standing(find(name)) for name in (NAME, GANG)}
+    best = {name: Records().standing(find_member(name)) for name in (NAME, GANG)}
     for row in frame.to_dict("records"):
         standing = best[row["p_dataset_instance"]]
         assert row["objective_objective"] == pytest.approx(standing.objective)

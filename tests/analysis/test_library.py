@@ -9,7 +9,7 @@ import pytest
 import hindsched as hs
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import families_on
-from hindsched.instances.catalogue import Member, all_recipes, find
+from hindsched.instances.catalogue import Member, all_recipes, find_member
 from tests.scripts import script
 
 library = script("library_records")
@@ -23,7 +23,7 @@ ON_FILE = Records(Path(__file__).parents[2] / "benchmarks/library")
 @pytest.fixture
 def records(tmp_path):
     """A folder with the two records of one instance."""
-    found, recipe = Records(tmp_path / "records"), find(NAME)
+    found, recipe = Records(tmp_path / "records"), find_member(NAME)
     for path in ON_FILE.files(recipe):
         target = found.folder / path.relative_to(ON_FILE.folder)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -69,14 +69,14 @@ def test_the_page_shows_what_is_on_file():
 
 
 def test_a_generator_that_changed_is_noticed():
-    old = find(NAME)
+    old = find_member(NAME)
     changed = Member(**{**vars(old), "seed": old.seed + 1})
     with pytest.raises(SolveFailed, match="another instance"):
         changed.make()
 
 
 def test_a_damaged_record_is_named(records):
-    recipe = find(NAME)
+    recipe = find_member(NAME)
     path = records.path(recipe, "solution")
     data = json.loads(path.read_text())
     assert records.standing(recipe).is_proven

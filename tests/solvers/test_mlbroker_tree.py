@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hindsched.instances.mlbroker.generator import SUITES, generate
+from hindsched.instances.mlbroker.generator import GENERATOR, generate
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.online.simulator import simulate
@@ -20,7 +20,7 @@ from tests.strategies.mlbroker import make
 
 
 def small(ending):
-    return next(one for one in SUITES["small"]() if one.name.endswith(ending))
+    return next(item for item in GENERATOR.suites["small"]() if item.name.endswith(ending))
 
 
 def node(instance, decisions=(), cutoff=math.inf):

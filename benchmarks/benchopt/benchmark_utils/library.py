@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hindsched.instances.catalogue import all_recipes, best_on_file, find
+from hindsched.instances.catalogue import all_recipes, best_on_file, find_member
 
 
 def names(size: str) -> list[str]:
@@ -16,5 +16,5 @@ def data_of(name: str) -> dict[str, Any]:
     """``instance, best_objective, best_bound`` of an instance of the library."""
     objective, bound = best_on_file()[name]
     return {
-        "instance": find(name).make(), "best_objective": objective, "best_bound": bound
+        "instance": find_member(name).make(), "best_objective": objective, "best_bound": bound
     }  # fmt: skip

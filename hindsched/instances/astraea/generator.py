@@ -22,7 +22,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.base import Count, Instance, Positive, PositiveCount
 from hindsched.instances.generators import ranges
 from hindsched.instances.generators.ranges import Draws, arrival_slots, rounded
-from hindsched.instances.generators.registry import suites_of
+from hindsched.instances.generators.registry import FamilyGenerator, suites_of
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     servers: list[Draft] = [
         {
             "name": f"s{h + 1}",
-            "workers": _typed([draws.choice(s.workers_per_server) for _ in workers], workers),
-            "ps": _typed([s.ps_per_server for _ in ps], ps),
+            "workers": _by_type([draws.choice(s.workers_per_server) for _ in workers], workers),
+            "ps": _by_type([s.ps_per_server for _ in ps], ps),
         }
         for h in range(s.servers)
     ]
@@ -112,15 +112,17 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
         "utility_origin": s.utility_origin,
         "tenants": _tenants(s, Draws(seed, "tenants"), servers),
         "servers": servers,
-        "worker_bandwidth_mbps": _typed([draws.integer(*s.worker_mbps) for _ in workers], workers),
-        "ps_bandwidth_mbps": _typed([draws.integer(*s.ps_mbps) for _ in ps], ps),
-        "jobs": _jobs(s, seed, workers, ps),
+        "worker_bandwidth_mbps": _by_type(
+            [draws.integer(*s.worker_mbps) for _ in workers], workers
+        ),
+        "ps_bandwidth_mbps": _by_type([draws.integer(*s.ps_mbps) for _ in ps], ps),
+        "jobs": _astraea_jobs(s, seed, workers, ps),
         "provenance": {"generator": "astraea", "preset": preset, "seed": seed, **settings},
     }
     return AstraeaInstance.parse(data)
 
 
-def _typed(values: Sequence[object], types: Sequence[str]) -> Any:
+def _by_type(values: Sequence[object], types: Sequence[str]) -> Any:
     """A bare number for one type, else numbers keyed by type."""
     return values[0] if len(types) == 1 else dict(zip(types, values, strict=True))
 
@@ -149,7 +151,7 @@ def _tenants(s: AstraeaSettings, draws: Draws, servers: list[Draft]) -> list[Dra
     ]
 
 
-def _jobs(s: AstraeaSettings, seed: int, workers: list[str], ps: list[str]) -> list[Draft]:
+def _astraea_jobs(s: AstraeaSettings, seed: int, workers: list[str], ps: list[str]) -> list[Draft]:
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.arrival_span)
     jobs = []
     for number, slot in enumerate(arrivals, start=1):
@@ -168,7 +170,10 @@ def _jobs(s: AstraeaSettings, seed: int, workers: list[str], ps: list[str]) -> l
         job["requested_workers"] = draws.integer(*s.requested)
         times += [rounded(times[0] * draws.uniform(0.5, 2.0)) for _ in workers[1:]]
         updates += [rounded(updates[0] * draws.uniform(0.5, 2.0)) for _ in ps[1:]]
-        job["minibatch_slots"], job["update_slots"] = _typed(times, workers), _typed(updates, ps)
+        job["minibatch_slots"], job["update_slots"] = (
+            _by_type(times, workers),
+            _by_type(updates, ps),
+        )
         jobs.append(job)
     return jobs
 
@@ -322,6 +327,12 @@ LEVELS: tuple[Draft, ...] = (
     {"jobs": 5, "servers": 3, "worker_types": 2, "ps_types": 2, "workers_per_server": [1, 2]},
 )
 """Of contention, of both utilities, and one with two types each."""
-SUITES = suites_of(
-    generate, small=[("small", 10 + index, level) for index, level in enumerate(LEVELS)]
+GENERATOR = FamilyGenerator(
+    presets=PRESETS,
+    generate=generate,
+    from_trace=from_trace,
+    trace_settings=TraceSettings,
+    suites=suites_of(
+        generate, small=[("small", 10 + index, level) for index, level in enumerate(LEVELS)]
+    ),
 )

@@ -81,7 +81,9 @@ class AstraeaJob(base.Record):
         return self.epochs * self.chunks * self.minibatches
 
 
-def _counts(records: str, field: str, types: str, single: str) -> base.cluster_property[Ints]:
+def _counts_by_type(
+    records: str, field: str, types: str, single: str
+) -> base.cluster_property[Ints]:
     """Counts by type of a field of records, shape (records, types)."""
 
     def read(instance: AstraeaInstance) -> Ints:
@@ -173,10 +175,10 @@ class AstraeaInstance(WindowInstance):
         """b_p in Mbps, shape (P,)."""
         return np.array([*typed(self.ps_bandwidth_mbps, PS).values()], dtype=float)
 
-    worker_quota = _counts("tenants", "worker_quota", "worker_types", WORKER)  # (U, W)
-    ps_quota = _counts("tenants", "ps_quota", "ps_types", PS)  # (U, P)
-    worker_count = _counts("servers", "workers", "worker_types", WORKER)  # C, (S, W)
-    ps_count = _counts("servers", "ps", "ps_types", PS)  # C, (S, P)
+    worker_quota = _counts_by_type("tenants", "worker_quota", "worker_types", WORKER)  # (U, W)
+    ps_quota = _counts_by_type("tenants", "ps_quota", "ps_types", PS)  # (U, P)
+    worker_count = _counts_by_type("servers", "workers", "worker_types", WORKER)  # C, (S, W)
+    ps_count = _counts_by_type("servers", "ps", "ps_types", PS)  # C, (S, P)
 
     @base.cluster_property
     def server_capacity(self) -> Floats:

@@ -23,7 +23,7 @@ from hindsched.instances.batchsched.instance import (
 from hindsched.instances.decimals import exactly
 from hindsched.instances.generators import ranges
 from hindsched.instances.generators.ranges import Draws, arrival_slots, rounded
-from hindsched.instances.generators.registry import suites_of
+from hindsched.instances.generators.registry import FamilyGenerator, suites_of
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -124,12 +124,12 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     shapes = [tuple(draws.integer(*span) for span in spans) for _ in range(s.worker_types)]
     drawn = [(f"w{m}", *shape) for m, shape in enumerate(shapes, start=1)]
     chosen: Any = EC2_WORKERS if s.ec2_workers else drawn
-    workers = [_named(name, *shape) for name, *shape in chosen]
+    workers = [_type_data(name, *shape) for name, *shape in chosen]
     ps_types = [
-        _named(f"p{p}", draws.integer(*s.ps_cpus), draws.integer(*s.ps_mbps))
+        _type_data(f"p{p}", draws.integer(*s.ps_cpus), draws.integer(*s.ps_mbps))
         for p in range(1, s.ps_types + 1)
     ]
-    jobs = _jobs(s, seed, workers)
+    jobs = _batchsched_jobs(s, seed, workers)
     servers = _servers(s, Draws(seed, "servers"), workers, ps_types if s.has_ps else [], jobs)
     if s.fixed_worker_type is not None:
         kept = s.fixed_worker_type - 1
@@ -157,12 +157,12 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     return BatchschedInstance.parse(data)
 
 
-def _named(name: str, *amounts: float) -> Draft:
+def _type_data(name: str, *amounts: float) -> Draft:
     """A type with the demands of a worker, or without GPUs those of a PS."""
     return {"name": name, "demand": dict(zip(RESOURCES[-len(amounts) :], amounts, strict=True))}
 
 
-def _jobs(s: BatchschedSettings, seed: int, workers: list[Draft]) -> list[Draft]:
+def _batchsched_jobs(s: BatchschedSettings, seed: int, workers: list[Draft]) -> list[Draft]:
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.horizon)
     jobs = []
     for number, arrival in enumerate(arrivals, start=1):
@@ -310,11 +310,17 @@ LEVELS = (
     {"jobs": 6, "servers": 2, "horizon": 2},
 )
 """Of contention."""
-SUITES = suites_of(
-    generate,
-    small=[
-        ("small", 10 + level, {"architecture": architecture, **settings})
-        for level, settings in enumerate(LEVELS)
-        for architecture in SHORT_NAMES
-    ],
+GENERATOR = FamilyGenerator(
+    presets=PRESETS,
+    generate=generate,
+    from_trace=from_trace,
+    trace_settings=TraceSettings,
+    suites=suites_of(
+        generate,
+        small=[
+            ("small", 10 + level, {"architecture": architecture, **settings})
+            for level, settings in enumerate(LEVELS)
+            for architecture in SHORT_NAMES
+        ],
+    ),
 )

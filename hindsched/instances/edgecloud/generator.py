@@ -15,7 +15,7 @@ from hindsched.instances.base import Count, Instance, NonNegative, Positive, Pos
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.instances.generators import ranges
 from hindsched.instances.generators.ranges import Choices, Draws, Span, arrival_slots, rounded
-from hindsched.instances.generators.registry import suites_of
+from hindsched.instances.generators.registry import FamilyGenerator, suites_of
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
     """Generate a random instance from a preset, a seed and settings of `EdgecloudSettings`."""
     s = EdgecloudSettings.of(PRESETS[preset], settings)
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, s.horizon, burst=s.burst)
-    data = _file(preset, preset, seed, s, arrivals, [None] * s.jobs)
+    data = _edgecloud_data(preset, preset, seed, s, arrivals, [None] * s.jobs)
     origin = {"generator": "edgecloud", "preset": preset, "seed": seed, "settings": s.changed()}
     return EdgecloudInstance.parse({**data, "provenance": origin})
 
@@ -100,7 +100,7 @@ def from_trace(
     rows = ranges.take_rows(table, jobs, s)
     slots = ranges.arrivals_of(rows, s.slot_seconds)
     s = TraceSettings.of(PRESETS[preset], {**settings, "jobs": jobs, "horizon": slots[-1]})
-    data = _file(preset, f"{preset}-trace", seed, s, slots, [row["gpus"] for row in rows])
+    data = _edgecloud_data(preset, f"{preset}-trace", seed, s, slots, [row["gpus"] for row in rows])
     data["slot_seconds"] = s.slot_seconds
     took = [
         "submission: arrival",
@@ -116,7 +116,7 @@ def from_trace(
     )
 
 
-def _file(
+def _edgecloud_data(
     preset: str,
     word: str,
     seed: int,
@@ -125,7 +125,7 @@ def _file(
     requested: Sequence[int | None],
 ) -> Draft:
     """The file of an instance whose jobs arrive in these slots, without its provenance."""
-    servers = [_server(preset, seed, s, index) for index in range(1, s.servers + 1)]
+    servers = [_edge_server(preset, seed, s, index) for index in range(1, s.servers + 1)]
     if s.cloud_workers == 0:
         _cover_types(servers, s.worker_types)
     cloud: Draft = {"name": "cloud"}
@@ -139,13 +139,13 @@ def _file(
         "servers": servers,
         "cloud": cloud,
         "jobs": [
-            _job(seed, s, f"j{number}", slot, count)
+            _edgecloud_job(seed, s, f"j{number}", slot, count)
             for number, (slot, count) in enumerate(zip(arrivals, requested, strict=True), start=1)
         ],
     }
 
 
-def _server(preset: str, seed: int, s: EdgecloudSettings, index: int) -> Draft:
+def _edge_server(preset: str, seed: int, s: EdgecloudSettings, index: int) -> Draft:
     draws = Draws(seed, f"server {index}")
     count = draws.choice(s.workers)
     if preset == "testbed":
@@ -172,7 +172,9 @@ def _cover_types(servers: list[Draft], types: int) -> None:
         raise InputError("set.worker_types", types, "must not exceed the edge's workers: no cloud")
 
 
-def _job(seed: int, s: EdgecloudSettings, name: str, arrival: int, requested: int | None) -> Draft:
+def _edgecloud_job(
+    seed: int, s: EdgecloudSettings, name: str, arrival: int, requested: int | None
+) -> Draft:
     """A job; as many workers are requested as are drawn for None."""
     draws = Draws(seed, f"job {name}")
     chunks, minibatches = draws.choice(MODELS)
@@ -203,20 +205,26 @@ def _job(seed: int, s: EdgecloudSettings, name: str, arrival: int, requested: in
     return job
 
 
-SUITES = suites_of(
-    generate,
-    # The optimum is proven within seconds.
-    small=[("small", seed, {}) for seed in range(5)],
-    # A finite cloud, no cloud, limited storage: ``all-cloud`` cannot run on the first two.
-    variants=[
-        ("small", 3, {"cloud_workers": 2}),
-        ("small", 4, {"cloud_workers": 0, "jobs": 5}),
-        ("small", 5, {"storage_gb": 8, "chunk_gb": (2, 4)}),
-    ],
-    testbed=[("testbed", seed, {}) for seed in range(3)],
-    paper=[
-        ("paper", 0, {}),
-        ("paper", 1, {"minibatch_scale": 0.05}),
-        ("paper", 2, {"minibatch_scale": 0.05, "cloud_workers": 0}),
-    ],
+GENERATOR = FamilyGenerator(
+    presets=PRESETS,
+    generate=generate,
+    from_trace=from_trace,
+    trace_settings=TraceSettings,
+    suites=suites_of(
+        generate,
+        # The optimum is proven within seconds.
+        small=[("small", seed, {}) for seed in range(5)],
+        # A finite cloud, no cloud, limited storage: ``all-cloud`` cannot run on the first two.
+        variants=[
+            ("small", 3, {"cloud_workers": 2}),
+            ("small", 4, {"cloud_workers": 0, "jobs": 5}),
+            ("small", 5, {"storage_gb": 8, "chunk_gb": (2, 4)}),
+        ],
+        testbed=[("testbed", seed, {}) for seed in range(3)],
+        paper=[
+            ("paper", 0, {}),
+            ("paper", 1, {"minibatch_scale": 0.05}),
+            ("paper", 2, {"minibatch_scale": 0.05, "cloud_workers": 0}),
+        ],
+    ),
 )

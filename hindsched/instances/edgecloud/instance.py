@@ -85,7 +85,7 @@ class EdgecloudJob(base.Record):
         return self.epochs * self.minibatches * (step + exactly(self.update_slots))
 
 
-def _positions(keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:
+def _positions_by_key(keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:
     """Positions of each key, keys in order of the first."""
     found: dict[Key, list[int]] = {}
     for position, key in enumerate(keys):
@@ -161,12 +161,12 @@ class EdgecloudInstance(base.Instance):
     @base.cluster_property
     def workers_by_type(self) -> dict[str, tuple[int, ...]]:
         """Positions in `worker_list` by worker type, in order."""
-        return _positions(kind for _, _, kind in self.worker_list)
+        return _positions_by_key(kind for _, _, kind in self.worker_list)
 
     @base.cluster_property
     def groups(self) -> dict[tuple[int, str], tuple[int, ...]]:
         """Identical workers: positions in `worker_list` by (server, type)."""
-        return _positions((s, kind) for s, _, kind in self.worker_list)
+        return _positions_by_key((s, kind) for s, _, kind in self.worker_list)
 
     @base.cluster_property
     def ps_counts(self) -> dict[tuple[int, str], int]:

@@ -26,7 +26,7 @@ from hindsched.instances.decimals import exactly
 from hindsched.instances.gang.instance import POOL, GangInstance, gang_data
 from hindsched.instances.generators import ranges
 from hindsched.instances.generators.ranges import Draws, rounded
-from hindsched.instances.generators.registry import suites_of
+from hindsched.instances.generators.registry import FamilyGenerator, suites_of
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
             pause *= arrivals.log_normal(-0.5 * s.burst**2, s.burst)
         now += pause
     origin = {"generator": "gang", "preset": preset, "seed": seed, "settings": s.changed()}
-    name, cluster = f"gang-{preset}-j{s.jobs}-s{seed}", _cluster(s.gpus, s.servers)
+    name, cluster = f"gang-{preset}-j{s.jobs}-s{seed}", _gang_cluster(s.gpus, s.servers)
     data = gang_data(name, jobs, **cluster, placement=s.placement, provenance=origin)
     return GangInstance.parse(data)
 
@@ -106,7 +106,7 @@ def _size(s: GangSettings, draws: Draws) -> tuple[int, int]:
     return max(1, round(seconds)), gpus
 
 
-def _cluster(gpus: int, servers: int | None) -> Draft:
+def _gang_cluster(gpus: int, servers: int | None) -> Draft:
     """One pool, or servers, the larger ones first; no two differ by more than one GPU."""
     if servers is None:
         return {"gpus": gpus}
@@ -145,16 +145,16 @@ def from_trace(
         narrower += row["gpus"] > s.gpus
         record: Draft = {
             "name": f"j{number}",
-            "submit": _plain(ceil(submit / slot) * slot),
-            "duration": _plain(ceil(duration / slot) * slot),
+            "submit": _json_number(ceil(submit / slot) * slot),
+            "duration": _json_number(ceil(duration / slot) * slot),
             "gpus": min(row["gpus"], s.gpus) if s.clip else row["gpus"],
         }
         if row["deadlines_seconds"]:
-            record["deadline"] = _plain(submit + _meant(row["deadlines_seconds"][0]))
+            record["deadline"] = _json_number(submit + _meant(row["deadlines_seconds"][0]))
         if row["user"]:
             record["user"] = row["user"]
         records.append(record)
-    cluster = _cluster(s.gpus, s.servers)
+    cluster = _gang_cluster(s.gpus, s.servers)
     made_up = [f"a cluster of {s.gpus} GPUs"]
     if s.servers is not None:
         sizes = sorted({str(server["gpus"]) for server in cluster["servers"]}, key=int)
@@ -178,7 +178,7 @@ def _meant(value: float) -> Fraction:
     return round(Fraction(value) / MICROSECOND) * MICROSECOND
 
 
-def _plain(value: Fraction) -> float:
+def _json_number(value: Fraction) -> float:
     return int(value) if value.denominator == 1 else float(value)
 
 
@@ -187,8 +187,16 @@ KINDS: dict[str, Draft] = {
     "-bursty": {"arrivals": "bursty"},
     "-servers": {"servers": 2, "placement": "consolidated"},
 }
-SUITES = suites_of(
-    generate,
-    small=[("small", seed, chosen, kind) for kind, chosen in KINDS.items() for seed in range(2)],
-    paper=[(preset, seed, {}) for preset in ("paper", "bursty") for seed in range(3)],
+GENERATOR = FamilyGenerator(
+    presets=PRESETS,
+    generate=generate,
+    from_trace=from_trace,
+    trace_settings=TraceSettings,
+    suites=suites_of(
+        generate,
+        small=[
+            ("small", seed, chosen, kind) for kind, chosen in KINDS.items() for seed in range(2)
+        ],
+        paper=[(preset, seed, {}) for preset in ("paper", "bursty") for seed in range(3)],
+    ),
 )

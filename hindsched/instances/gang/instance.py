@@ -70,7 +70,7 @@ class GangJob(GangRequest):
         return GangRequest.model_construct(_fields_set=self.model_fields_set - {"duration"}, **told)
 
 
-def _in_slots(field: str) -> cached_property[Ints]:
+def _times_in_slots(field: str) -> cached_property[Ints]:
     """A time of every job in slots, rounded down; -1 where it has none. Shape (jobs,)."""
 
     def slots(self: GangInstance) -> Ints:
@@ -159,9 +159,9 @@ class GangInstance(base.Instance):
         """Whether a job must stand on one server, or on whole ones and a remainder."""
         return self.placement == CONSOLIDATED
 
-    submits = _in_slots("submit")  # slot after which each job may run, (jobs,)
-    durations = _in_slots("duration")  # slots that each job runs, (jobs,)
-    deadlines = _in_slots("deadline")  # last slot by which it should be complete, -1 for none
+    submits = _times_in_slots("submit")  # slot after which each job may run, (jobs,)
+    durations = _times_in_slots("duration")  # slots that each job runs, (jobs,)
+    deadlines = _times_in_slots("deadline")  # last slot by which it should be complete, -1 for none
     job_gpus = base.per_job("gpus")
 
     @cached_property

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Strict
 from hindsched.errors import InputError
 from hindsched.instances import base
 from hindsched.instances.base import Instance, NonNegative, Number, Positive, PositiveCount
+from hindsched.instances.decimals import integral
 from hindsched.json_types import Draft
 
 if TYPE_CHECKING:  # no pandas is loaded to generate
@@ -150,11 +151,6 @@ def _pair(value: object) -> Any:
     return value if isinstance(value, list | tuple) else (value, value)
 
 
-def _whole(value: object) -> Any:
-    """A float that is an integer, as JSON may have it, is that integer."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def listed(value: object) -> Any:
     """Refuse what is no list, or an empty one."""
     if not isinstance(value, list | tuple) or not value:
@@ -175,8 +171,8 @@ def within(low: float, high: float) -> AfterValidator:
 
 
 _RANGE = BeforeValidator(_two), AfterValidator(_rising)
-Whole = Annotated[StrictInt, BeforeValidator(_whole), Field(ge=1, le=10**15)]
-WholeOrNone = Annotated[StrictInt, BeforeValidator(_whole), Field(ge=0, le=10**15)]
+Whole = Annotated[StrictInt, BeforeValidator(integral), Field(ge=1, le=10**15)]
+WholeOrNone = Annotated[StrictInt, BeforeValidator(integral), Field(ge=0, le=10**15)]
 Share = Annotated[NonNegative, within(0, 1)]
 Range = Annotated[tuple[Number, Number], *_RANGE]  # ``[low, high]``, of any sign
 Amounts = Annotated[tuple[NonNegative, NonNegative], *_RANGE]  # ``[low, high]``, none below 0

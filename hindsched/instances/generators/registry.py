@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -11,18 +12,35 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module, whole_number
-from hindsched.instances.generators.ranges import Draws
+from hindsched.instances.generators.ranges import Draws, RowSettings
 from hindsched.json_types import JsonObject, Keywords
 
+Suite = Callable[[], list[Instance]]
 SMALLEST_SETTING = 1e-12
 """Numbers nearer to 0 are mistakes: what is divided by them could not be counted."""
 MOST_FUTURES, MOST_DRAWS = 10_000, 100
 
 
-def presets(family: str) -> dict[str, JsonObject]:
-    """Presets of a family's generator: settings by preset name."""
-    found: dict[str, JsonObject] = family_module("instances", family, "generator").PRESETS
+@dataclass(frozen=True)
+class FamilyGenerator:
+    """What a family's module ``generator`` offers, as `GENERATOR`."""
+
+    presets: Mapping[str, JsonObject]  # settings by preset name
+    generate: Callable[..., Instance]  # (preset, seed, **settings)
+    suites: Mapping[str, Suite] = field(default_factory=dict)
+    from_trace: Callable[..., Instance] | None = None  # (table, *, jobs, seed, **settings)
+    trace_settings: type[RowSettings] | None = None  # what `from_trace` is set by
+
+
+def family_generator(family: str) -> FamilyGenerator:
+    """The generator of a family, found by its word."""
+    found: FamilyGenerator = family_module("instances", family, "generator").GENERATOR
     return found
+
+
+def presets(family: str) -> Mapping[str, JsonObject]:
+    """Presets of a family's generator: settings by preset name."""
+    return family_generator(family).presets
 
 
 def generate(family: str, preset: str = "small", seed: int = 0, **settings: object) -> Instance:
@@ -50,16 +68,15 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
     >>> hs.generate("oasis", seed=2, jobs=3) == hs.generate("oasis", seed=2, jobs=3)
     True
     """
-    names = {name for one in _presets(family, preset).values() for name in one}
+    check_preset(family, preset)
+    names = {name for preset_settings in presets(family).values() for name in preset_settings}
     values = _plain_settings(settings, names, f"the generator of {family}")
-    function = family_module("instances", family, "generator").generate
-    made: Instance = function(preset, whole_number("seed", seed, 0), **values)
-    return made
+    return family_generator(family).generate(preset, whole_number("seed", seed, 0), **values)
 
 
 def suites_of(
     make: Callable[..., Instance], **suites: Sequence[tuple[Any, ...]]
-) -> dict[str, Callable[[], list[Instance]]]:
+) -> dict[str, Suite]:
     """Suites of a family's generator, made when asked for.
 
     Their rows are preset, seed, settings and, if it differs, what the generator's name ends with.
@@ -67,7 +84,7 @@ def suites_of(
 
     def made(rows: Sequence[tuple[Any, ...]]) -> list[Instance]:
         each = [(make(preset, seed, **settings), *end) for preset, seed, settings, *end in rows]
-        return [one.with_fields(name=one.name + "".join(end)) for one, *end in each]
+        return [item.with_fields(name=item.name + "".join(end)) for item, *end in each]
 
     return {name: partial(made, rows) for name, rows in suites.items()}
 
@@ -101,32 +118,30 @@ def from_trace(
     >>> [job.name for job in hs.from_trace("oasis", table, jobs=2).jobs]
     ['a', 'b']
     """
-    names = trace_settings(family)
-    values = _plain_settings(settings, names, f"the trace mapping of {family}")
+    make = family_generator(family).from_trace
+    if make is None:
+        raise InputError("family", family, "its generator makes no instance from a trace")
+    values = _plain_settings(settings, trace_settings(family), f"the trace mapping of {family}")
     if "preset" in values:
-        _presets(family, values["preset"])
+        check_preset(family, values["preset"])
     count = {} if jobs is None else {"jobs": whole_number("jobs", jobs, 1)}
-    function = family_module("instances", family, "generator").from_trace
-    made: Instance = function(table, seed=whole_number("seed", seed, 0), **count, **values)
-    return made
+    return make(table, seed=whole_number("seed", seed, 0), **count, **values)
 
 
 def trace_settings(family: str) -> set[str]:
-    """Names of the settings of a family's mapping from traces."""
-    module = family_module("instances", family, "generator")
-    if not hasattr(module, "from_trace"):
-        raise InputError("family", family, f"module {module.__name__} offers no from_trace")
-    names = {*module.TraceSettings.model_fields}
+    """Names of the settings of a family's mapping from traces, which may be none."""
+    generator = family_generator(family)
+    names = {*generator.trace_settings.model_fields} if generator.trace_settings else set()
     if "preset" in names:
-        names |= {name for preset in presets(family).values() for name in preset}
+        names |= {name for preset in generator.presets.values() for name in preset}
     return names - {"jobs"}
 
 
-def _presets(family: str, preset: object) -> dict[str, JsonObject]:
+def check_preset(family: str, preset: object) -> None:
+    """Raise `InputError` unless a family's generator has a preset."""
     known = presets(family)
     if preset not in known:
         raise InputError("preset", preset, f"{family} has the presets {', '.join(known)}")
-    return known
 
 
 def _plain_settings(settings: Keywords, names: Collection[str], owner: str) -> JsonObject:

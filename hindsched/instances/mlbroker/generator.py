@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from hindsched.instances.base import Count, Instance, NonNegative, Number, Positive, PositiveCount
 from hindsched.instances.generators import ranges
 from hindsched.instances.generators.ranges import Draws, Share, Span, arrival_slots, rounded, within
-from hindsched.instances.generators.registry import suites_of
+from hindsched.instances.generators.registry import FamilyGenerator, suites_of
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.json_types import Draft
 
@@ -121,11 +121,11 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
 
     They are those of `PaperSettings`, for ``section-6.4`` of `RealSettings`.
     """
-    s = _settings(preset, settings)
+    s = _preset_settings(preset, settings)
     day = max(2, round(24 / s.slot_hours)) if isinstance(s, PaperSettings) else 24
     draws = Draws(seed, "arrivals")
     arrivals = arrival_slots(draws, s.jobs, s.horizon, period=day, burst=s.burst)
-    data = _file(preset, seed, s, arrivals)
+    data = _broker_data(preset, seed, s, arrivals)
     origin = {"generator": "mlbroker", "preset": preset, "seed": seed, "settings": s.changed()}
     return MlbrokerInstance.parse({**data, "provenance": origin})
 
@@ -150,7 +150,7 @@ def from_trace(
     if trace.slot_seconds is not None:
         unit, seconds = ("slot_hours", 3600) if preset == REAL else ("slot_days", 86400)
         others[unit] = trace.slot_seconds / seconds
-    s = _settings(preset, {**others, "jobs": jobs})
+    s = _preset_settings(preset, {**others, "jobs": jobs})
     rows = ranges.take_rows(table, jobs, trace)
     width = trace.slot_seconds or max(rows[-1]["waited"] / s.horizon, 1e-9)
     slots = [1 + min(s.horizon - 1, int(row["waited"] / width)) for row in rows]
@@ -161,18 +161,18 @@ def from_trace(
         "nothing of the trace's durations and GPUs is used",
     ]
     return ranges.traced(
-        MlbrokerInstance, _file(preset, seed, s, slots, "-trace"), rows, table, seed, trace,
+        MlbrokerInstance, _broker_data(preset, seed, s, slots, "-trace"), rows, table, seed, trace,
         preset=preset, drawn_with=s.changed(), took=[f"submission: arrival, {when}"],
         made_up=made_up,
     )  # fmt: skip
 
 
-def _settings(preset: str, settings: Draft) -> PaperSettings | RealSettings:
+def _preset_settings(preset: str, settings: Draft) -> PaperSettings | RealSettings:
     kind = RealSettings if preset == REAL else PaperSettings
     return kind.of(PRESETS[preset], settings)
 
 
-def _file(
+def _broker_data(
     preset: str, seed: int, s: PaperSettings | RealSettings, arrivals: list[int], kind: str = ""
 ) -> Draft:
     """The file of an instance whose jobs arrive in these slots, without its provenance."""
@@ -186,15 +186,16 @@ def _file(
         "horizon": s.horizon,
         "slot_seconds": rounded(3600.0 * s.slot_hours),
         "resources": ["instance"] if isinstance(s, RealSettings) else list(RESOURCES),
-        "datacenters": [{"name": name, "prices": _prices(seed, s, name)} for name in names],
+        "datacenters": [{"name": name, "prices": _draw_prices(seed, s, name)} for name in names],
         "transfer_usd_per_gb": transfer,
         "jobs": [
-            _job(Draws(seed, f"job j{j}"), s, f"j{j}", slot) for j, slot in enumerate(arrivals, 1)
+            _broker_job(Draws(seed, f"job j{j}"), s, f"j{j}", slot)
+            for j, slot in enumerate(arrivals, 1)
         ],
     }
 
 
-def _prices(seed: int, s: PaperSettings | RealSettings, name: str) -> Draft:
+def _draw_prices(seed: int, s: PaperSettings | RealSettings, name: str) -> Draft:
     """The prices of a data centre by resource."""
     if isinstance(s, RealSettings):
         unit = rounded(s.instance_usd_per_hour * s.slot_hours)
@@ -218,13 +219,13 @@ def _simplex(draws: Draws, size: int) -> list[float]:
     return [right - left for left, right in pairwise(cuts)]
 
 
-def _split(draws: Draws, total: float, own: list[float], share: float) -> list[float]:
+def _split_data(draws: Draws, total: float, own: list[float], share: float) -> list[float]:
     fresh = _simplex(draws, len(own))
     pairs = zip(own, fresh, strict=True)
     return [rounded(total * (share * typical + (1 - share) * new)) for typical, new in pairs]
 
 
-def _job(draws: Draws, s: PaperSettings | RealSettings, name: str, arrival: int) -> Draft:
+def _broker_job(draws: Draws, s: PaperSettings | RealSettings, name: str, arrival: int) -> Draft:
     """A job of Section 6.1, or one of Section 6.4 that trains a model of Table 3."""
     job: Draft = {"name": name, "arrival": arrival}
     if isinstance(s, RealSettings):
@@ -251,13 +252,16 @@ def _job(draws: Draws, s: PaperSettings | RealSettings, name: str, arrival: int)
     if isinstance(s, RealSettings):
         equal = [1 / s.datacenters] * s.datacenters
         job["data_gb"] = [
-            _split(draws, s.dataset_gb * draws.uniform(*s.dataset_share), equal, 0.0) for _ in life
+            _split_data(draws, s.dataset_gb * draws.uniform(*s.dataset_share), equal, 0.0)
+            for _ in life
         ]
     else:
         own, spread = _simplex(draws, s.datacenters), s.data_variation
         typical = draws.uniform(*s.data_gb)
         job["data_gb"] = [
-            _split(draws, typical * draws.uniform(1 - spread, 1 + spread), own, s.persistent_share)
+            _split_data(
+                draws, typical * draws.uniform(1 - spread, 1 + spread), own, s.persistent_share
+            )
             for _ in life
         ]
     return job
@@ -279,9 +283,15 @@ SMALL_LEVELS: tuple[tuple[tuple[int, int], Draft], ...] = (
 
 
 SIZES = {"datacenters": 6, "horizon": 10, "jobs": 20, "life_slots": (3, 8)}
-SUITES = suites_of(
-    generate,
-    small=[("small", seed, level) for seeds, level in SMALL_LEVELS for seed in seeds],
-    medium=[("paper", seed, SIZES) for seed in range(2)],
-    paper=[("paper", 0, {})],
+GENERATOR = FamilyGenerator(
+    presets=PRESETS,
+    generate=generate,
+    from_trace=from_trace,
+    trace_settings=TraceSettings,
+    suites=suites_of(
+        generate,
+        small=[("small", seed, level) for seeds, level in SMALL_LEVELS for seed in seeds],
+        medium=[("paper", seed, SIZES) for seed in range(2)],
+        paper=[("paper", 0, {})],
+    ),
 )

@@ -83,7 +83,7 @@ class MlbrokerJob(base.Record):
     )
 
 
-def _prices(field: str) -> base.cluster_property[Floats]:
+def _tier_numbers(field: str) -> base.cluster_property[Floats]:
     """A number of the prices of every centre and resource, shape (R, K)."""
     return base.cluster_property(
         lambda self: np.array(
@@ -93,7 +93,9 @@ def _prices(field: str) -> base.cluster_property[Floats]:
     )  # fmt: skip
 
 
-def _one_each(where: str, row: Sized, records: Sized, what: str = "data centres") -> base.Rule:
+def _entry_for_each(
+    where: str, row: Sized, records: Sized, what: str = "data centres"
+) -> base.Rule:
     rule = f"must have one entry for each of the {len(records)} {what}"
     return len(row) == len(records), where, f"{len(row)} entries", rule
 
@@ -130,10 +132,10 @@ class MlbrokerInstance(base.Instance):
                 rule = f"must not exceed unit_usd = {most}: prices are concave"
                 yield least <= most, f"{where}.{name}.discounted_usd", least, rule
         prices, centers = self.transfer_usd_per_gb, self.datacenters
-        yield _one_each("transfer_usd_per_gb", prices, centers)
+        yield _entry_for_each("transfer_usd_per_gb", prices, centers)
         for index, row in enumerate(prices):
             where = f"transfer_usd_per_gb[{index}]"
-            yield _one_each(where, row, centers)
+            yield _entry_for_each(where, row, centers)
             own = row[index : index + 1]
             yield own in ((), (0,)), f"{where}[{index}]", own, "the diagonal must be 0"
 
@@ -144,9 +146,9 @@ class MlbrokerInstance(base.Instance):
         yield life and job.departure <= self.horizon, "departure", job.departure, rule
         yield from base.known_keys("worker", job.worker, self.resources)
         yield from base.known_keys("ps", job.ps, self.resources)
-        yield _one_each("data_gb", job.data_gb, life, "slots of arrival..departure")
+        yield _entry_for_each("data_gb", job.data_gb, life, "slots of arrival..departure")
         for offset, row in enumerate(job.data_gb):
-            yield _one_each(f"data_gb[{offset}]", row, self.datacenters)
+            yield _entry_for_each(f"data_gb[{offset}]", row, self.datacenters)
         yield from base.unique_names("pinned_datacenters", job.pinned_datacenters)
         for position, name in enumerate(job.pinned_datacenters):
             rule = "must be a data centre of the instance"
@@ -156,9 +158,9 @@ class MlbrokerInstance(base.Instance):
         """No cost is below 0."""
         return 0.0
 
-    unit_price = _prices("unit_usd")  # a, USD per unit and slot, (R, K)
-    discounted_price = _prices("discounted_usd")  # b, the same
-    threshold = _prices("threshold")  # l, units per slot, (R, K)
+    unit_price = _tier_numbers("unit_usd")  # a, USD per unit and slot, (R, K)
+    discounted_price = _tier_numbers("discounted_usd")  # b, the same
+    threshold = _tier_numbers("threshold")  # l, units per slot, (R, K)
 
     @base.cluster_property
     def tier_fee(self) -> Floats:

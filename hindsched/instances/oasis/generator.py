@@ -24,7 +24,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, NonNegative, Positive, PositiveCount
 from hindsched.instances.generators import ranges
 from hindsched.instances.generators.ranges import Draws, arrival_slots, rounded
-from hindsched.instances.generators.registry import suites_of
+from hindsched.instances.generators.registry import FamilyGenerator, suites_of
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import Draft
 
@@ -125,7 +125,7 @@ def _classes(draws: Draws, s: OasisSettings) -> list[OasisSettings]:
     return [s.model_copy(update={"shares": tuple(alone[own])}) for own in found]
 
 
-def _server(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: int) -> Draft:
+def _server_data(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: int) -> Draft:
     amounts = dict(zip(RESOURCES, (gpu, cpu, memory, storage, mbps), strict=True))
     return {"name": name, "capacity": {r: n for r, n in amounts.items() if r != "gpu" or n}}
 
@@ -134,17 +134,17 @@ def _draw_servers(draws: Draws, s: OasisSettings) -> tuple[list[Draft], list[Dra
     workers, servers = [], []
     for index in range(1, s.servers + 1):
         gpu, cpu, memory, mbps = draws.choice(WORKER_TYPES)
-        workers.append(_server(f"w{index}", gpu, cpu, memory, STORAGE_GB, mbps))
+        workers.append(_server_data(f"w{index}", gpu, cpu, memory, STORAGE_GB, mbps))
     for index in range(1, s.servers + 1):
         ps_cpu, ps_memory, mbps = draws.choice(PS_TYPES)
-        servers.append(_server(f"p{index}", 0, ps_cpu, ps_memory, STORAGE_GB, mbps))
+        servers.append(_server_data(f"p{index}", 0, ps_cpu, ps_memory, STORAGE_GB, mbps))
     return workers, servers
 
 
 def _testbed_servers() -> tuple[list[Draft], list[Draft]]:
     """Section V-B: 7 servers for workers, 4 of them with a GPU, and 2 for PSs; 10 GbE."""
-    workers = [_server(f"w{i + 1}", int(i < 4), 32, 80, 600, 10000) for i in range(7)]
-    return workers, [_server(f"p{i + 1}", 0, 8, 32, 1500, 10000) for i in range(2)]
+    workers = [_server_data(f"w{i + 1}", int(i < 4), 32, 80, 600, 10000) for i in range(7)]
+    return workers, [_server_data(f"p{i + 1}", 0, 8, 32, 1500, 10000) for i in range(2)]
 
 
 def _first_possible(
@@ -153,7 +153,11 @@ def _first_possible(
     """Draw until a job can finish alone on the empty cluster."""
     slots = cluster.horizon - arrival
     for _ in range(MOST_TRIES):
-        job = _testbed_job(draws, s) if testbed else _job(draws, min(s.max_duration, slots), s)
+        job = (
+            _testbed_job(draws, s)
+            if testbed
+            else _elastic_job(draws, min(s.max_duration, slots), s)
+        )
         if job is not None:
             job |= {"name": name, "arrival": arrival}
             record = OasisJob.model_validate(job)
@@ -163,7 +167,7 @@ def _first_possible(
     raise InputError("set.max_duration", s.max_duration, rule)
 
 
-def _job(draws: Draws, longest: int, s: OasisSettings) -> Draft | None:
+def _elastic_job(draws: Draws, longest: int, s: OasisSettings) -> Draft | None:
     """Section V-A; None if the job is too long."""
     epochs, minibatches = draws.integer(50, 200), draws.integer(10, 100)
     minibatch_slots = draws.log_uniform(0.001, 0.1)
@@ -267,7 +271,7 @@ def from_trace(table: TraceTable, *, jobs: int = 60, seed: int = 0, **settings: 
             "name": f"j{index + 1}", "arrival": arrival, "epochs": 1, "chunks": most,
             "minibatches": 1, "minibatch_slots": rounded(work / most), "gradient_mb": 0,
             "worker": PER_GPU, "ps": PS,
-            "utility": _utility(row, Draws(seed, "utility", str(index)), slot_seconds),
+            "utility": _trace_utility(row, Draws(seed, "utility", str(index)), slot_seconds),
         })  # fmt: skip
     each = s.gpus_per_server
     servers = s.servers or max(1, math.floor(math.fsum(offered) / (s.load * horizon * each)))
@@ -300,7 +304,7 @@ def from_trace(table: TraceTable, *, jobs: int = 60, seed: int = 0, **settings: 
     return ranges.traced(OasisInstance, data, rows, table, seed, s, **told)
 
 
-def _utility(row: dict[str, Any], draws: Draws, slot_seconds: float) -> Draft:
+def _trace_utility(row: dict[str, Any], draws: Draws, slot_seconds: float) -> Draft:
     """Values of the trace as a sigmoid, or Section V-A's classes around the row's duration."""
     deadlines = [float(second) / slot_seconds for second in row["deadlines_seconds"]]
     values = [float(value) for value in row["values"]]
@@ -337,15 +341,27 @@ def fit_steps(deadlines: list[float], values: list[float]) -> tuple[float, float
     return rounded(float(priority[best])), float(decays[best[0]]), rounded(float(targets[best[1]]))
 
 
-SUITES = suites_of(
-    generate,
-    # Two instances at each of four cluster sizes (levels of contention).
-    small=[("small", seed, {"servers": servers}) for servers in (3, 5, 8, 14) for seed in (0, 1)],
-    # The paper's ratio experiment.
-    contention=[
-        ("paper", seed, {"jobs": 10, "horizon": 10, "servers": servers, "max_duration": duration})
-        for servers in (5, 10, 25, 50)
-        for duration in (2, 4, 10)
-        for seed in (0, 1)
-    ],
+GENERATOR = FamilyGenerator(
+    presets=PRESETS,
+    generate=generate,
+    from_trace=from_trace,
+    trace_settings=TraceSettings,
+    suites=suites_of(
+        generate,
+        # Two instances at each of four cluster sizes (levels of contention).
+        small=[
+            ("small", seed, {"servers": servers}) for servers in (3, 5, 8, 14) for seed in (0, 1)
+        ],
+        # The paper's ratio experiment.
+        contention=[
+            (
+                "paper",
+                seed,
+                {"jobs": 10, "horizon": 10, "servers": servers, "max_duration": duration},
+            )
+            for servers in (5, 10, 25, 50)
+            for duration in (2, 4, 10)
+            for seed in (0, 1)
+        ],
+    ),
 )

@@ -79,7 +79,7 @@ class Log:
         """
         held = self.rows[(self.rows["why"] == "") & self.rows["start"].notna()]
         held = held.astype({"start": np.int64, "end": np.int64})
-        return _columns(held, "row job start end gpus server lost gang")
+        return _existing_columns(held, "row job start end gpus server lost gang")
 
     @cached_property
     def others(self) -> pd.DataFrame:
@@ -88,7 +88,7 @@ class Log:
         They held GPUs from ``start`` (none: since before the log) to ``end`` (none: till after).
         """
         others = self.rows[self.rows["why"] != ""]
-        return _columns(others, "row job submit start end gpus why")
+        return _existing_columns(others, "row job submit start end gpus why")
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -137,7 +137,7 @@ class Log:
         jobs["work"] = held["work"].where(resized, jobs["duration"] * jobs["gpus"])
         whole = ("submit", "completion", "runs", "gpus", "duration", "work")
         jobs = jobs.astype(dict.fromkeys(whole, np.int64)).sort_values(["submit", "row"])
-        return _columns(
+        return _existing_columns(
             jobs, "row job submit duration gpus work ran runs completion completion_only weight "
             "deadline user",
         )  # fmt: skip
@@ -202,7 +202,7 @@ class Log:
         return pd.DataFrame(rows)
 
 
-def _columns(rows: pd.DataFrame, names: str) -> pd.DataFrame:
+def _existing_columns(rows: pd.DataFrame, names: str) -> pd.DataFrame:
     """Those of some columns that there are, rows counted anew."""
     return rows[[name for name in names.split() if name in rows]].reset_index(drop=True)
 

@@ -236,7 +236,7 @@ class Reading:
 
     def names(self, role: str) -> pd.Series:
         """Names: printable, of at most 200 characters and not empty."""
-        self._parsed(role, _names, missing=())
+        self._parsed(role, _parse_names, missing=())
         return self.text(role)
 
     def times(self, role: str, *before: pd.Series, notes: bool = True) -> pd.Series:
@@ -265,11 +265,13 @@ class Reading:
 
     def amounts(self, role: str) -> pd.Series:
         """Numbers of GPUs; NaN where there is none."""
-        return self._parsed(role, _amounts, self.form.missing)["value"].astype(float)
+        return self._parsed(role, _parse_amounts, self.form.missing)["value"].astype(float)
 
     def weights(self, role: str) -> pd.Series:
         """Positive numbers; 1 where there is none."""
-        return self._parsed(role, _weights, self.form.missing)["value"].astype(float).fillna(1.0)
+        return (
+            self._parsed(role, _parse_weights, self.form.missing)["value"].astype(float).fillna(1.0)
+        )
 
     def break_row(self, row: Any, column: str, value: object, rule: str) -> None:
         """Refuse the log for one cell, or note that its row is left out."""
@@ -380,7 +382,7 @@ def _texts_of(values: pd.Series) -> pd.Series:
     return found.where(values.notna(), "").astype(object)
 
 
-def _names(texts: pd.Series) -> pd.DataFrame:
+def _parse_names(texts: pd.Series) -> pd.DataFrame:
     odd = texts.str.extract(UNPRINTABLE)[0].fillna("")
     return by_rules(texts, {
         "must not be empty": texts == "",
@@ -390,7 +392,7 @@ def _names(texts: pd.Series) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def _amounts(texts: pd.Series) -> pd.DataFrame:
+def _parse_amounts(texts: pd.Series) -> pd.DataFrame:
     value = numbers(texts)
     return by_rules(value, {
         "must be a number of GPUs": value.isna(),
@@ -399,7 +401,7 @@ def _amounts(texts: pd.Series) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def _weights(texts: pd.Series) -> pd.DataFrame:
+def _parse_weights(texts: pd.Series) -> pd.DataFrame:
     value = numbers(texts)
     return by_rules(value, {"must be a number above 0, at most 1e15": ~value.between(1e-15, 1e15)})
 

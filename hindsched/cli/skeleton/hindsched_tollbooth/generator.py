@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.instances.generators.registry import FamilyGenerator
+
 from .instance import TollboothInstance
 
-PRESETS = {"small": {"jobs": 12, "horizon": 10, "booths": 2}}
+PRESETS: dict[str, dict[str, Any]] = {"small": {"jobs": 12, "horizon": 10, "booths": 2}}
 
 
 def generate(preset: str, seed: int, **settings: Any) -> TollboothInstance:
@@ -30,4 +32,8 @@ def generate(preset: str, seed: int, **settings: Any) -> TollboothInstance:
     return TollboothInstance.parse(data)
 
 
-SUITES = {"small": lambda: [generate("small", seed) for seed in range(2)]}
+GENERATOR = FamilyGenerator(
+    presets=PRESETS,
+    generate=generate,
+    suites={"small": lambda: [generate("small", seed) for seed in range(2)]},
+)

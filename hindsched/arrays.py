@@ -18,11 +18,11 @@ def exp_of(exponents: Floats) -> Floats:
     numpy's own differs in the last digit between processors with and without AVX-512, and ties
     between prices are decided by it.
     """
-    found = [math.exp(x) if x < 709.0 else float(np.exp(x)) for x in exponents.ravel().tolist()]
-    return np.array(found, dtype=np.float64).reshape(exponents.shape)
+    values = [math.exp(x) if x < 709.0 else float(np.exp(x)) for x in exponents.ravel().tolist()]
+    return np.array(values, dtype=np.float64).reshape(exponents.shape)
 
 
 def log_of(numbers: Floats) -> Floats:
     """Natural logarithm of every element, by the C library; that of 0 is minus infinity."""
-    found = [math.log(x) if x > 0 else -math.inf for x in numbers.ravel().tolist()]
-    return np.array(found, dtype=np.float64).reshape(numbers.shape)
+    values = [math.log(x) if x > 0 else -math.inf for x in numbers.ravel().tolist()]
+    return np.array(values, dtype=np.float64).reshape(numbers.shape)

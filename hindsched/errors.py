@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 
-MOST_TOLD = 20  # mistakes of one input that its error names; the rest are counted
+MOST_NAMED = 20  # mistakes of one input that its error names; the rest are counted
 INTERRUPTED, TERMINATED = 130, 143  # exit codes of a process that Ctrl-C or SIGTERM ended
 
 
@@ -55,10 +55,10 @@ class InputError(HindschedError, ValueError):
         self.value = value
         self.rule = rule
         self.others = tuple(others)
-        told = [f"{where}: {_short(value)}: {rule}{_hint(where, value, rule)}"]
-        told += map(str, self.others[: MOST_TOLD - 1])
-        more = len(self.others) - MOST_TOLD + 1
-        super().__init__("; ".join(told) + (f"; and {more} more" if more > 0 else ""))
+        sentences = [f"{where}: {_short(value)}: {rule}{_hint(where, value, rule)}"]
+        sentences += map(str, self.others[: MOST_NAMED - 1])
+        more = len(self.others) - MOST_NAMED + 1
+        super().__init__("; ".join(sentences) + (f"; and {more} more" if more > 0 else ""))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[object, ...]]:
         """Pickle by its parts, so that the error crosses process borders."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from hindsched.errors import HindschedError, InputError
 
 GB = 1 << 30
-UNASKED_SLOTS = 1_000_000  # played one by one where nobody has said that it may take long
-UNASKED_MEMORY = 2 * GB  # that one thing may need where nobody has said so
+SLOTS_WITHOUT_LIMIT = 1_000_000  # played one by one where no limit of time is given
+MEMORY_WITHOUT_LIMIT = 2 * GB  # that one table may need where no limit of time is given
 SURELY_THERE = 1 << 26  # bytes that fit into any memory
 
 
@@ -36,8 +36,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     None is no limit, infinity "as long as it takes"; a limit around this one holds too.
     """
     outer = _limit.get()
-    own = None if seconds is None else (time.monotonic() + seconds, seconds)
-    token = _limit.set(min((each for each in (own, outer) if each is not None), default=None))
+    inner = None if seconds is None else (time.monotonic() + seconds, seconds)
+    token = _limit.set(min((each for each in (inner, outer) if each is not None), default=None))
     try:
         yield
     finally:
@@ -70,20 +70,20 @@ def uncounted() -> Iterator[None]:
             _limit.set((limit[0] + time.monotonic() - began, limit[1]))
 
 
-def nobody_asked() -> bool:
-    """Whether nobody has said what may be used: no limit of time is in force."""
+def is_unlimited() -> bool:
+    """Whether no limit of time is in force."""
     return _limit.get() is None
 
 
-def check_count(what: str, count: int, things: str, most: int | None = None) -> None:
+def check_count(what: str, count: int, unit: str, most: int | None = None) -> None:
     """Refuse to go through very many things one by one where there is no limit."""
-    most = UNASKED_SLOTS if most is None else most
-    if count > most and nobody_asked():
+    most = SLOTS_WITHOUT_LIMIT if most is None else most
+    if count > most and is_unlimited():
         rule = (
             f"must be at most {most} where no limit is given: take longer slots"
             " or fewer jobs, or say by --time-limit what it may take"
         )
-        raise InputError(what, f"{count} {things}", rule)
+        raise InputError(what, f"{count} {unit}", rule)
 
 
 def check_memory(what: str, needed: float) -> None:
@@ -96,9 +96,9 @@ def check_memory(what: str, needed: float) -> None:
     free, less = free_memory(), "take longer slots or fewer jobs, or"
     if needed > free:
         rule, most = f"{less} use a machine that has more", f"the {free / GB:.3g} GB that are left"
-    elif needed > UNASKED_MEMORY and nobody_asked():
+    elif needed > MEMORY_WITHOUT_LIMIT and is_unlimited():
         rule = f"{less} say by --time-limit what it may take"
-        most = f"{UNASKED_MEMORY / GB:.3g} GB where no limit is given"
+        most = f"{MEMORY_WITHOUT_LIMIT / GB:.3g} GB where no limit is given"
     else:
         return
     raise InputError(what, f"about {needed / GB:.3g} GB", f"must fit into {most}: {rule}")
@@ -106,14 +106,14 @@ def check_memory(what: str, needed: float) -> None:
 
 def free_memory() -> int:
     """Bytes that this process may still use: the machine's free ones, or its control group's."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    amounts = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with suppress(OSError, IndexError, ValueError):
         text = Path("/proc/meminfo").read_text(encoding="ascii")
-        found.append(1024 * int(text.split("MemAvailable:")[1].split()[0]))
+        amounts.append(1024 * int(text.split("MemAvailable:")[1].split()[0]))
     with suppress(OSError, ValueError):  # no such control group, or "max"
         most, used = (
             int(Path(f"/sys/fs/cgroup/memory.{name}").read_text(encoding="ascii"))
             for name in ("max", "current")
         )
-        found.append(most - used)
-    return max(0, min(found))
+        amounts.append(most - used)
+    return max(0, min(amounts))

@@ -26,6 +26,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     StrictFloat,
     StrictInt,
     ValidationError,
@@ -34,7 +35,7 @@ from pydantic import (
 
 from hindsched import kernel
 from hindsched.arrays import Floats
-from hindsched.errors import MOST_TOLD, InputError
+from hindsched.errors import MOST_NAMED, InputError
 from hindsched.instances.decimals import exactly
 from hindsched.notebook_card import ROWS_SHOWN, card
 
@@ -141,21 +142,19 @@ Rule = tuple[object, str, object, str]
 """Whether a rule holds, the path of its field, the value there, and what should hold."""
 
 
-OF_CLUSTER = "_of_cluster"  # where instances of one cluster keep what is derived of it
-
-
 class cluster_property(cached_property[Derived]):  # noqa: N801
     """A cached property that depends on no job: instances of the same cluster share its value."""
 
-    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-        """Return the value, worked out if nobody has."""
-        if instance is None:
-            return self
-        shared = vars(instance).setdefault(OF_CLUSTER, {})
+    def __init__(self, derive: Callable[[Any], Derived]) -> None:
+        super().__init__(derive)
+        self.derive, self.func = derive, self._of_cluster
+
+    def _of_cluster(self, instance: Instance) -> Derived:
+        shared = instance._of_cluster
         if self.attrname not in shared:
-            shared[self.attrname] = self.func(instance)
-        found = vars(instance)[self.attrname] = shared[self.attrname]  # not asked again
-        return found
+            shared[self.attrname] = self.derive(instance)
+        value: Derived = shared[self.attrname]
+        return value
 
 
 def per_job(
@@ -184,10 +183,12 @@ class Record(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
         """Docstrings list the fields, each of which says itself what it is."""
-        told = [f"{n}\n    {f.description}" for n, f in cls.model_fields.items() if f.description]
-        if told:
+        described = [
+            f"{n}\n    {f.description}" for n, f in cls.model_fields.items() if f.description
+        ]
+        if described:
             head = (inspect.cleandoc(cls.__doc__ or ""), "", "Parameters", "----------")
-            cls.__doc__ = "\n".join((*head, *told))
+            cls.__doc__ = "\n".join((*head, *described))
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -297,10 +298,12 @@ class Instance(Record):
         default=None, description="how it was made; free form"
     )
     jobs: tuple[JobRecord, ...] = ()
+    _of_cluster: dict[str | None, Any] = PrivateAttr(default_factory=dict)
+    """What has been derived of the cluster alone, by property; see `cluster_property`."""
 
     @model_validator(mode="after")
     def _obeys_its_rules(self) -> Self:
-        if broken := list(islice(self._broken_rules(), MOST_TOLD + 1)):
+        if broken := list(islice(self._broken_rules(), MOST_NAMED + 1)):
             first, *others = broken
             raise InputError(first.where, first.value, first.rule, others)
         return self
@@ -426,7 +429,7 @@ class Instance(Record):
         What has been derived of the cluster alone (`cluster_property`) goes with it.
         """
         made = self.with_fields(jobs=tuple(jobs))
-        vars(made)[OF_CLUSTER] = vars(self).setdefault(OF_CLUSTER, {})
+        made._of_cluster = self._of_cluster
         return made
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -503,14 +506,14 @@ def input_error(error: ValidationError) -> InputError:
     complaints = error.errors(include_url=False)
     places = [_error_place(complaint["loc"]) for complaint in complaints]
     of_floats = {place for place, c in zip(places, complaints, strict=True) if "float" in c["type"]}
-    found: dict[tuple[Any, ...], list[InputError]] = {}
+    errors_by_place: dict[tuple[Any, ...], list[InputError]] = {}
     for place, complaint in zip(places, complaints, strict=True):
         # Each kind that a union allows complains of the same place, or of one within it.
-        if any(place[:length] in found for length in range(len(place) + 1)):
+        if any(place[:length] in errors_by_place for length in range(len(place) + 1)):
             continue
         where, broken = field_path(place), complaint.get("ctx", {}).get("error")
         if isinstance(broken, InputError):  # of a record's own
-            found[place] = [
+            errors_by_place[place] = [
                 InputError(f"{where}.{each.where}".strip("."), each.value, each.rule)
                 for each in (broken, *broken.others)
             ]
@@ -523,8 +526,8 @@ def input_error(error: ValidationError) -> InputError:
             value, rule = "(absent)", "is required"
         elif kind == "extra_forbidden":
             rule = "unknown field"
-        found[place] = [InputError(where or "instance", value, rule)]
-    first, *others = [wrong for errors in found.values() for wrong in errors]
+        errors_by_place[place] = [InputError(where or "instance", value, rule)]
+    first, *others = [wrong for errors in errors_by_place.values() for wrong in errors]
     return InputError(first.where, first.value, first.rule, others)
 
 

@@ -81,18 +81,18 @@ class Member:
 
 def suites(family: str) -> dict[str, Suite]:
     """Suites of a family: its generator's, those kept as files, the benchmark library's last."""
-    found: dict[str, Suite] = dict(family_generator(family).suites)
+    by_name: dict[str, Suite] = dict(family_generator(family).suites)
     known = [name for name, facts in KNOWN.items() if facts[0].family == family]
     for name, paths in (
         (WORST, sorted((PACKAGE / family / WORST).glob("*.json"))),
         (KNOWN_SUITE, [PACKAGE / KNOWN_SUITE / f"{name}.json" for name in known]),
     ):
         if paths:
-            found[name] = partial(_read_all, paths)
-    own = [recipe for recipe in all_recipes() if recipe.family == family]
-    for name in dict.fromkeys(recipe.suite for recipe in own):
-        found[name] = partial(_make_all, [recipe for recipe in own if recipe.suite == name])
-    return found
+            by_name[name] = partial(_read_all, paths)
+    recipes = [recipe for recipe in all_recipes() if recipe.family == family]
+    for name in dict.fromkeys(recipe.suite for recipe in recipes):
+        by_name[name] = partial(_make_all, [recipe for recipe in recipes if recipe.suite == name])
+    return by_name
 
 
 def _read_all(paths: list[Path]) -> list[Instance]:
@@ -131,8 +131,10 @@ def all_recipes() -> tuple[Member, ...]:
 def members(family: str) -> tuple[Member, ...]:
     """Every named instance of a family, in the order of its suites."""
     listed = read_json(PACKAGE / "members.json")["members"]
-    own = [Member(family, *row) for row in listed.get(family, ())] or make_members(family)
-    return (*own, *(recipe for recipe in all_recipes() if recipe.family == family))
+    listed_members = [Member(family, *row) for row in listed.get(family, ())] or make_members(
+        family
+    )
+    return (*listed_members, *(recipe for recipe in all_recipes() if recipe.family == family))
 
 
 def make_members(family: str) -> list[Member]:
@@ -151,8 +153,8 @@ def make_members(family: str) -> list[Member]:
 @cache
 def best_on_file() -> dict[str, list[float | None]]:
     """Best objective and bound known of every instance of the library, by the library's name."""
-    found: dict[str, list[float | None]] = read_json(PACKAGE / "best_known.json")
-    return found
+    rows: dict[str, list[float | None]] = read_json(PACKAGE / "best_known.json")
+    return rows
 
 
 def best_known(instance: Instance) -> tuple[BestKnown, ...]:
@@ -198,22 +200,22 @@ def find_member(name: str) -> Member:
                     return entry
         raise InputError("instance", name, f"must be a file or one of {', '.join(KNOWN)}")
     check_family(family)
-    found = [entry for entry in members(family) if entry.suite == suite_name]
-    for entry in found:
+    entries = [entry for entry in members(family) if entry.suite == suite_name]
+    for entry in entries:
         if rest in (entry.member, entry.instance_name):
             return entry
     if suite_name not in (known := suites(family)):
         raise InputError("suite", suite_name, f"{family} has the suites {', '.join(known)}")
-    listed = ", ".join(entry.member for entry in found)
+    listed = ", ".join(entry.member for entry in entries)
     raise InputError("instance", name, f"must be one of {listed}")
 
 
 def shown_name(instance: Instance) -> str:
     """What to call an instance: the library's name if it is in it, else its own."""
     listed = members(instance.family) if instance.family in FAMILIES else ()
-    found = [entry for entry in listed if entry.instance_name == instance.name]
-    sha256 = instance.sha256() if found else ""
-    return next((entry.name for entry in found if entry.sha256 == sha256), instance.name)
+    entries = [entry for entry in listed if entry.instance_name == instance.name]
+    sha256 = instance.sha256() if entries else ""
+    return next((entry.name for entry in entries if entry.sha256 == sha256), instance.name)
 
 
 def is_library_name(name: str) -> bool:

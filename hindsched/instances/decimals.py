@@ -44,10 +44,10 @@ def exactly(number: float) -> Fraction:
 
 
 @lru_cache(maxsize=65_536)
-def exact_step(own: float, gradient_mb: float, mbps: float, slot_seconds: float) -> Fraction:
-    """Slots of a step of `own` slots that sends a gradient and receives the parameters, exactly."""
+def exact_step(slots: float, gradient_mb: float, mbps: float, slot_seconds: float) -> Fraction:
+    """Slots of a step that takes `slots`, sends a gradient and receives the parameters, exactly."""
     sent = 16 * exactly(gradient_mb) / exactly(mbps) / exactly(slot_seconds) if gradient_mb else 0
-    return exactly(own) + sent
+    return exactly(slots) + sent
 
 
 @lru_cache(maxsize=65_536)
@@ -67,8 +67,8 @@ def same_ceilings(top: float, bottom: float, most: int) -> float:
         first = pow(-a, -1, b)
         d = first + (most - first) // b * b
         near = Fraction(1 + a * d, b * d)
-    found = float(near)  # and not above it: products of millions would pass a whole number
-    return found if found <= near else math.nextafter(found, 0.0)
+    quotient = float(near)  # and not above it: products of millions would pass a whole number
+    return quotient if quotient <= near else math.nextafter(quotient, 0.0)
 
 
 def how_many_fit(capacity: Floats, demand: Floats, most: int) -> Ints:
@@ -94,8 +94,8 @@ def loosened(free: Floats, capacity: Floats | float) -> Floats:
 
     Searches compare demands with it and need no tolerance of their own.
     """
-    found: Floats = free + FLOAT_ERROR * capacity
-    return found
+    free_at_most: Floats = free + FLOAT_ERROR * capacity
+    return free_at_most
 
 
 def separated(top: float, bottom: float, most: int) -> float:

@@ -159,8 +159,8 @@ def read_bytes(path: str | Path, most_bytes: int = MOST_BYTES) -> tuple[bytes, s
     source, file = str(path), Path(path)
     try:
         if not (file.is_file() or file.is_fifo()):
-            found = "a folder" if file.is_dir() else "a device" if file.exists() else "(absent)"
-            raise InputError(source, found, "must be a readable file")
+            kind = "a folder" if file.is_dir() else "a device" if file.exists() else "(absent)"
+            raise InputError(source, kind, "must be a readable file")
         with file.open("rb") as stream:
             data = raw = stream.read(most_bytes + 1)
         for magic, unpack in OPENERS.items():
@@ -201,7 +201,7 @@ def json_records(text: str, key: str, source: str) -> list[Any]:
     def refuse(word: str) -> Any:
         raise InputError(source, word, f"must be JSON ({word} is no number)")
 
-    decoder, at, found = json.JSONDecoder(parse_constant=refuse), 0, []
+    decoder, at, records = json.JSONDecoder(parse_constant=refuse), 0, []
     try:
         while at < len(text):
             if text[at].isspace():
@@ -209,16 +209,16 @@ def json_records(text: str, key: str, source: str) -> list[Any]:
                 continue
             value, at = decoder.raw_decode(text, at)
             inner = value.get(key, [value]) if isinstance(value, dict) else value
-            found += inner if isinstance(inner, list) else [inner]
+            records += inner if isinstance(inner, list) else [inner]
     except json.JSONDecodeError as error:
         shown = text[error.pos : error.pos + 40] or "(end of the file)"
         rule = f"must be JSON ({error.msg})"
         raise InputError(f"{source}, row {error.lineno}", shown, rule) from None
     except RecursionError:
         raise InputError(source, "(nested too deep)", "must be JSON") from None
-    if not found:
+    if not records:
         raise InputError(source, "(no record)", f"must hold a list of records or {key!r}")
-    return found
+    return records
 
 
 def write_json(data: object, path: str | Path, *, indent: int | None = 1) -> None:

@@ -75,9 +75,9 @@ def units(capacity: Floats, demand: Floats) -> Ints:
 
 
 def ps_for(elsewhere: Any, ratio: Any) -> Ints:
-    """PSs of one host whose bandwidth covers the workers elsewhere, at least 1; see `ps_ratios`."""
-    found: Ints = np.maximum(1, np.ceil(elsewhere * ratio - NEAR)).astype(np.int64)
-    return found
+    """PSs of one host that serve the workers elsewhere, at least 1; see `ps_ratio` below."""
+    needed: Ints = np.maximum(1, np.ceil(elsewhere * ratio - NEAR)).astype(np.int64)
+    return needed
 
 
 class Hosting:
@@ -196,8 +196,8 @@ class WindowInstance(Instance):
         demand, mbps, order = self.ps_demand, self.ps_bandwidth, np.arange(len(self.ps_demand))
         less = (demand[:, None] <= demand).all(axis=2) & (mbps[:, None] >= mbps)
         same = (demand[:, None] == demand).all(axis=2)
-        found = less & (~same | (order[:, None] < order))
-        return tuple((better, p) for better, p in np.argwhere(found).tolist())
+        replaces = less & (~same | (order[:, None] < order))
+        return tuple((better, p) for better, p in np.argwhere(replaces).tolist())
 
     @cluster_property
     def hosting(self) -> Hosting:
@@ -231,16 +231,17 @@ def most_workers(instance: WindowInstance, job: Any) -> int:
 
 
 def _step_units(instance: WindowInstance, job: Any) -> tuple[NDArray[Any], NDArray[Any], int]:
-    """Slots of a mini-batch of N workers as ``own + shared (N - 1) / N``, in units of one slot.
+    """Slots of a mini-batch of N workers as ``fixed + shared (N - 1) / N``, in units of one slot.
 
     Python's integers by (worker type, PS type, q), and how many units a slot has.
     """
-    own, after = ([exactly(slots) for slots in given] for given in instance.step_slots(job))
+    train_slots, after = ([exactly(slots) for slots in given] for given in instance.step_slots(job))
     bandwidths = instance.worker_bandwidth.tolist()
     sent = [exact_step(0, job.gradient_mb, mbps, instance.slot_seconds) for mbps in bandwidths]
-    unit = math.lcm(*(part.denominator for part in (*own, *after, *sent)))
+    unit = math.lcm(*(part.denominator for part in (*train_slots, *after, *sent)))
     train, finish, send = (
-        np.array([int(part * unit) for part in parts], dtype=object) for parts in (own, after, sent)
+        np.array([int(part * unit) for part in parts], dtype=object)
+        for parts in (train_slots, after, sent)
     )
     far = np.stack([send, 0 * send], axis=1)[:, None, :]
     alone, last = train[:, None, None] + 0 * far, finish[None, :, None] + far
@@ -249,24 +250,24 @@ def _step_units(instance: WindowInstance, job: Any) -> tuple[NDArray[Any], NDArr
 
 def minibatch_times(instance: WindowInstance, job: Any) -> Floats:
     """Slots per mini-batch, shape (worker types, PS types or 1, q in 0..1, most workers)."""
-    own, shared, unit = _step_units(instance, job)
+    fixed, shared, unit = _step_units(instance, job)
     counts = np.arange(1, most_workers(instance, job) + 1)
-    alone, far = ((part / unit).astype(float)[..., None] for part in (own, shared))
-    found: Floats = alone + far * ((counts - 1) / counts)
-    return found
+    alone, far = ((part / unit).astype(float)[..., None] for part in (fixed, shared))
+    times: Floats = alone + far * ((counts - 1) / counts)
+    return times
 
 
 def durations(instance: WindowInstance, job: Any) -> Ints:
     """Least L with ``L N rho >= E D K``, exactly, shape as `minibatch_times`; from 1 to `NEVER`."""
-    own, shared, unit = _step_units(instance, job)
+    fixed, shared, unit = _step_units(instance, job)
     work, counts = job.total_minibatches, np.arange(1, most_workers(instance, job) + 1)
     if instance.has_ps:
-        whole = np.minimum(-(-work * own // unit), NEVER * len(counts)).astype(np.int64)
-        found = -(-whole[..., None] // counts)  # rounding up twice is rounding up once
+        whole = np.minimum(-(-work * fixed // unit), NEVER * len(counts)).astype(np.int64)
+        length = -(-whole[..., None] // counts)  # rounding up twice is rounding up once
     else:
         n = counts.astype(object)
-        found = -(-work * (own[..., None] * n + shared[..., None] * (n - 1)) // (unit * n * n))
-    return np.clip(found, 1, NEVER).astype(np.int64)
+        length = -(-work * (fixed[..., None] * n + shared[..., None] * (n - 1)) // (unit * n * n))
+    return np.clip(length, 1, NEVER).astype(np.int64)
 
 
 def modes(instance: WindowInstance, job: Any, *, every_count: bool = False) -> Modes:
@@ -300,8 +301,8 @@ def modes(instance: WindowInstance, job: Any, *, every_count: bool = False) -> M
 def fewest_ps(instance: WindowInstance, table: Modes) -> Ints:
     """PSs that the best host of each mode needs while nothing else runs."""
     every = instance.hosting.fewest_ps(int(table.workers.max(initial=0)))
-    found: Ints = every[table.worker_type, table.ps_type, table.one_server, table.workers - 1]
-    return found
+    needed: Ints = every[table.worker_type, table.ps_type, table.one_server, table.workers - 1]
+    return needed
 
 
 def slot_modes(instance: WindowInstance, job: Any) -> tuple[Modes, list[Fraction]]:

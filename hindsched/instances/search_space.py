@@ -108,8 +108,8 @@ class SearchSpace:
             self._resize(data, JOBS if kind < 0.15 else str(random.choice(lists(data))), random)
         elif kind < 0.35:  # a field of another job, which gets this one's or not
             field = str(random.choice([key for key in job if key != "name" and key in other]))
-            mine, job[field] = job[field], other[field]
-            other[field] = mine if random.random() < 0.5 else other[field]
+            value, job[field] = job[field], other[field]
+            other[field] = value if random.random() < 0.5 else other[field]
         elif kind < 0.45:
             step = int(random.choice((-1, 1)))
             job.update({key: job[key] + step for key in TIMES if key in job})

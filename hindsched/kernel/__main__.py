@@ -65,32 +65,32 @@ def judge(
     say: Callable[[str], None] = lambda line: None, tell: Progress = silent,
 ) -> Judgement:  # fmt: skip
     """Judge the files of an instance, its solutions and certificates."""
-    found = Judgement()
+    judgement = Judgement()
 
     def tell_line(line: str) -> None:
-        found.lines.append(" ".join(line.split("\n")))
-        say(found.lines[-1])
+        judgement.lines.append(" ".join(line.split("\n")))
+        say(judgement.lines[-1])
 
     try:
         with limited(limits):
-            found.code = _judge_in_order(found, instance, others, tell_line, tell)
-            return found
+            judgement.code = _judge_in_order(judgement, instance, others, tell_line, tell)
+            return judgement
     except RefusedFile as refused:
         tell_line(f"refused: {refused}")
     except MALFORMED as error:
         tell_line(f"refused: malformed: {type(error).__name__}: {error}"[:400])
     except (RecursionError, MemoryError) as error:
         tell_line(f"refused: too large: {type(error).__name__}")
-    found.code = 2
-    return found
+    judgement.code = 2
+    return judgement
 
 
 def _judge_in_order(
-    found: Judgement, path: str, others: Sequence[str], say: Any, tell: Progress
+    judgement: Judgement, path: str, others: Sequence[str], say: Any, tell: Progress
 ) -> int:
     instance, sha256 = load(path)
     if instance.get("kind") == "nonanticipative":
-        return _futures(found, instance, others, say)
+        return _futures(judgement, instance, others, say)
     require(instance.get("format") == "hindsched/1", "instance: format must be hindsched/1")
     require(instance.get("family") in FAMILIES, f"instance: family must be one of {FAMILIES}")
     read, problems, broken = ExactInstance(instance), set(), False
@@ -109,21 +109,23 @@ def _judge_in_order(
         if kind == SOLUTION:
             verdict = _solution(read, data, say)
             broken = broken or not verdict.feasible
-            found.objectives.append(verdict.value)
+            judgement.objectives.append(verdict.value)
         else:
-            found.bounds.append(_bound(read, data, say, tell, other))
+            judgement.bounds.append(_bound(read, data, say, tell, other))
     if broken:
         return 1
-    pairs = ((objective, proven) for objective in found.objectives for proven in found.bounds)
+    pairs = (
+        (objective, proven) for objective in judgement.objectives for proven in judgement.bounds
+    )
     return max((_compare(read.family.sense, *pair, say) for pair in pairs), default=0)
 
 
-def _futures(found: Judgement, data: Any, others: Sequence[str], say: Any) -> int:
+def _futures(judgement: Judgement, data: Any, others: Sequence[str], say: Any) -> int:
     """Check a certificate of several futures, whose instances are the other files."""
     require(data.get("format") == CERTIFICATE, "format: must be that of a certificate")
     futures = nonanticipative.futures_in_order(data, [load(other) for other in others])
     proven = nonanticipative.prove([ExactInstance(instance) for instance in futures], data)
-    found.bounds.append(proven)
+    judgement.bounds.append(proven)
     who = "no online policy's expected value, by the file's weights, is better than"
     if data["claim"] == "guarantee":
         who = "the best that any online algorithm can promise of hindsight is bounded by"
@@ -140,8 +142,8 @@ def _solution(read: ExactInstance, data: Any, say: Any) -> Verdict:
     if verdict.feasible:
         say("feasible")
         say(f"objective {_text_of(verdict.value)}")
-        for name, found in verdict.notes:
-            say(f"{name} {_text_of(point(found))}")
+        for name, amount in verdict.notes:
+            say(f"{name} {_text_of(point(amount))}")
         stated = data["objective"]
         off = max(stated - verdict.value.high, verdict.value.low - stated)
         require(off <= abs(stated) * CLOSE, "objective: is not that of the decisions")
@@ -173,23 +175,23 @@ def _compare(sense: str, objective: Interval, proven: Interval, say: Any) -> int
     return 0
 
 
-def _text_of(found: Interval) -> str:
+def _text_of(number: Interval) -> str:
     """Write an exact number, or 30 digits of its two ends rounded outward."""
-    exact = decimal(found.low, up=False, digits=60)
-    if found.low == found.high and Fraction(exact) == found.low:
+    exact = decimal(number.low, up=False, digits=60)
+    if number.low == number.high and Fraction(exact) == number.low:
         return exact
-    if found.low == found.high and len(str(found.low)) <= 60:
-        return str(found.low)
-    return f"in [{decimal(found.low, up=False)}, {decimal(found.high, up=True)}]"
+    if number.low == number.high and len(str(number.low)) <= 60:
+        return str(number.low)
+    return f"in [{decimal(number.low, up=False)}, {decimal(number.high, up=True)}]"
 
 
 def _progress() -> Progress:
     """Say on the error stream how far a proof is, twice a second at most."""
-    told = [time.monotonic()]
+    reported = [time.monotonic()]
 
     def tell(done: int, of: int, what: str) -> None:
-        if time.monotonic() - told[-1] > 0.5:
-            told[:] = [time.monotonic()]
+        if time.monotonic() - reported[-1] > 0.5:
+            reported[:] = [time.monotonic()]
             sys.stderr.write(f"{what} {done} of {of}\n")
 
     return tell

@@ -57,8 +57,8 @@ def divide(instance: Data, cluster: windows.WindowCluster, solution: Any, broken
                     if row["from"] <= first <= row["to"]:
                         reading.spend(20 * len(tenants))
                         offers = [max(0, n - h) for n, (*_, h) in zip(quotas, of_all, strict=True)]
-                        nobody = 0 if any(offers) else price
-                        broken.note(nobody, "(2)", name, first, last, "", f"{key} of nobody")
+                        unclaimed = 0 if any(offers) else price
+                        broken.note(unclaimed, "(2)", name, first, last, "", f"{key} of nobody")
                         unit = Fraction(price * (last - first + 1)) / (sum(offers) or 1)
                         for u, n in zip(tenants, offers, strict=True):
                             gained[u] += unit * n
@@ -115,10 +115,10 @@ class Problem(windows.WindowProblem):
 
     def check(self, solution: Data) -> Verdict:
         """Check (3c)-(3o), add up the revenues, and divide what is paid."""
-        found, broken = super().check(solution), Broken()
+        verdict, broken = super().check(solution), Broken()
         notes = divide(self.instance, self.cluster, solution, broken)
-        broken.found += found.violations
-        return broken.verdict(found.value, notes)
+        broken.violations += verdict.violations
+        return broken.verdict(verdict.value, notes)
 
     @classmethod
     def reveal_slot(cls, instance: Data, job: Data) -> int:

@@ -68,7 +68,7 @@ def ways(kinds: Iterable[Kind]) -> list[Way]:
 
     Between two corners a mix of both works at the same rate for no more of any resource.
     """
-    found = []
+    listed = []
     for w, p, pairs, times in kinds:
         corners: list[tuple[int, int]] = [(0, 0)]
         for n, units in pairs:
@@ -79,8 +79,8 @@ def ways(kinds: Iterable[Kind]) -> list[Way]:
                 corners.pop()
             corners.append((n, units))
         time = dict(zip((n for n, _ in pairs), times, strict=True))
-        found += [(ceiling(Fraction(FINE * n) / time[n]), w, p, n, u) for n, u in corners[1:]]
-    return sorted(found, key=itemgetter(0))
+        listed += [(ceiling(Fraction(FINE * n) / time[n]), w, p, n, u) for n, u in corners[1:]]
+    return sorted(listed, key=itemgetter(0))
 
 
 def envelope(points: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -99,7 +99,7 @@ def envelope(points: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def cheapest_slots(
-    first: int, last: int | None, minibatches: int, own: Sequence[Way], unit: Any, cost: Any,
+    first: int, last: int | None, minibatches: int, options: Sequence[Way], unit: Any, cost: Any,
     best: int | None,
 ) -> tuple[int, int] | None:  # fmt: skip
     """Least cost, and one that is no less than the true one; None if the work is never done.
@@ -109,10 +109,10 @@ def cheapest_slots(
     """
     most, end = best, first
     prices = sum(max(series, default=0) for series in unit.values())
-    dear = max((n + units for *_, n, units in own), default=0) * prices
+    dear = max((n + units for *_, n, units in options), default=0) * prices
     work = Cheapest(minibatches * FINE, 1 + FINE * dear)  # no slope is so steep
-    while own and (last is None or end <= last):
-        reading.spend(50 + 20 * len(own))
+    while options and (last is None or end <= last):
+        reading.spend(50 + 20 * len(options))
         low, high = cost(end)
         if best is not None and low >= best:
             break
@@ -120,7 +120,7 @@ def cheapest_slots(
             kind: series[end - 1] if end <= len(series) else 0 for kind, series in unit.items()
         }
         points = [
-            (rate, n * priced["w", w] + units * priced["p", p]) for rate, w, p, n, units in own
+            (rate, n * priced["w", w] + units * priced["p", p]) for rate, w, p, n, units in options
         ]
         for slope, width in envelope(points):
             work.offer(slope, width)

@@ -37,8 +37,8 @@ def unit_counts(instance: Data, field: str) -> dict[str, Any]:
     servers, cloud = instance["servers"], instance["cloud"]
     reading.natural(instance, frozenset({"provenance"}), "instance")
     reading.names([*servers, cloud], "servers")
-    found: dict[str, Any] = {server["name"]: Counter(server.get(field, ())) for server in servers}
-    return {**found, cloud["name"]: defaultdict(lambda: None, cloud.get(field) or {})}
+    counts: dict[str, Any] = {server["name"]: Counter(server.get(field, ())) for server in servers}
+    return {**counts, cloud["name"]: defaultdict(lambda: None, cloud.get(field) or {})}
 
 
 def _chunked_jobs(instance: Data) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class Problem(FamilyProblem):
                  + spans["type_capacity", k]) for s, n, k in workers
             ]  # fmt: skip
 
-            def respond(position: int, own: Limits) -> Interval | None:
+            def respond(position: int, limits: Limits) -> Interval | None:
                 job, gb = jobs[position], sizes[position]
                 arrival, kind = integer(job["arrival"], 1, "arrival"), job["worker_type"]
                 chunks = integer(job["chunks"], 1, "chunks")
@@ -156,21 +156,23 @@ class Problem(FamilyProblem):
                 decided: dict[str, dict[int, int]] = defaultdict(
                     dict
                 )  # by worker and slot, 1: works
-                for (of, *labels), (low, high) in own.items():
+                for (of, *labels), (low, high) in limits.items():
                     if of == "worker_slots" and (low or high == 0):
                         decided[labels[0]][labels[1]] = low
                 last = max((slot for each in decided.values() for slot in each), default=0)
                 stop = max([end, last, arrival, *ready.values()]) + chunks * edge
-                mine: Counter[Any] = Counter()
-                for server, worker_kind, label, found in places:
+                classes: Counter[Any] = Counter()
+                for server, worker_kind, label, slot_prices in places:
                     if worker_kind == kind:
                         kept = tuple(
                             (f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb
                         )
-                        bounds = between(own, ("chunks", label), chunks)
-                        apart = label if ("chunks", label) in own or label in decided else ""
-                        mine[ready[server], found, kept, bounds, apart] += 1
-                size = 100 + 10 * sum(len(found) + len(kept) for _, found, kept, *_ in mine)
+                        bounds = between(limits, ("chunks", label), chunks)
+                        apart = label if ("chunks", label) in limits or label in decided else ""
+                        classes[ready[server], slot_prices, kept, bounds, apart] += 1
+                size = 100 + 10 * sum(
+                    len(slot_prices) + len(kept) for _, slot_prices, kept, *_ in classes
+                )
                 reading.spend(size + 2 * len(places))
                 limit, sky = count[cloud][kind], []
                 if limit != 0:
@@ -179,7 +181,7 @@ class Problem(FamilyProblem):
                     air = [(chunks if limit is None else limit, sky)]
                     edges = [
                         (n, padded_levels(at + kept, f, stop))
-                        for (f, at, kept, *_), n in mine.items()
+                        for (f, at, kept, *_), n in classes.items()
                     ]
                     values = [
                         moving_work(edges + air, chunks, edge),
@@ -187,19 +189,19 @@ class Problem(FamilyProblem):
                     ]
                 else:
                     homes, used = [], False
-                    for (f, at, kept, bounds, label), n in mine.items():
+                    for (f, at, kept, bounds, label), n in classes.items():
                         parts, held = taken(padded_levels(at, f, stop), decided.get(label, {}))
                         if held is None:
                             return None
                         used = used or bool(held or bounds[0])
                         homes.append((n, parts, padded_levels(kept, arrival, stop), held, bounds))
-                    clouds = between(own, ("cloud_chunks",), chunks)
+                    clouds = between(limits, ("cloud_chunks",), chunks)
                     values = [whole_chunks(homes, sky, limit, chunks, edge, clouds)]
                     values += [whole_chunks([], sky, limit, chunks, alone, clouds)] * (not used)
                 if len(values) > 1 and (not sky or ps[cloud][job["ps_type"]] == 0):
                     values.pop()  # zeta_j = 1 takes a worker and a PS in the cloud
-                begin = max(arrival, own.get(("completion",), (0, 0))[0])
-                latest = between(own, ("completion",), max(stop, begin))[1]
+                begin = max(arrival, limits.get(("completion",), (0, 0))[0])
+                latest = between(limits, ("completion",), max(stop, begin))[1]
                 best = least(values, arrival, begin, latest, scale, size)
                 return None if best is None else point(Fraction(best, scale))
 
@@ -238,10 +240,10 @@ class Problem(FamilyProblem):
                 chunk = integer(row["chunk"], 1, name)
                 place = self._run(broken, name, first, last, row)
                 runs[chunk].append((first, last, (at, place)))
-        flat = sorted(run for mine in runs.values() for run in mine)
+        flat = sorted(run for spans in runs.values() for run in spans)
         need = self.slots[name][bool(flat) and not outside]
         parts, most = ([flat], need * job["chunks"]) if self.literal else ([*runs.values()], need)
-        done = sum(min(most, sum(e - f + 1 for f, e, _ in mine)) for mine in parts)
+        done = sum(min(most, sum(e - f + 1 for f, e, _ in spans)) for spans in parts)
         broken.note(need * job["chunks"] - done, "(2b)", name)
         end = max((last for _, last, _ in flat), default=arrival - 1)
         if done >= need * job["chunks"]:
@@ -249,14 +251,14 @@ class Problem(FamilyProblem):
         many = len(holds) + 1  # a run counts `many`, a PS held 1
         for first, last, h in levels([(f, e, many) for f, e, _ in flat] + holds):
             broken.note(h >= many and abs(h % many - 1), "(2e)", name, first, last)
-        for chunk, mine in () if self.literal else runs.items():
-            here, moves = (name, mine[0][0], mine[-1][1]), len({place for *_, place in mine}) - 1
+        for chunk, spans in () if self.literal else runs.items():
+            here, moves = (name, spans[0][0], spans[-1][1]), len({place for *_, place in spans}) - 1
             broken.note(moves, "no migration", *here, "", f"chunk {chunk}")
-            for before, after in pairwise(mine) if mine[0][2][0] == self.cloud else ():
+            for before, after in pairwise(spans) if spans[0][2][0] == self.cloud else ():
                 apart = after[0] - before[1] - 1
                 broken.note(apart, "no preemption in the cloud", name, before[1] + 1, after[0] - 1)
         for at in {at for *_, (at, _) in flat} - {self.cloud}:
-            homes = sum(any(at == place[0] for *_, place in mine) for mine in runs.values())
+            homes = sum(any(at == place[0] for *_, place in spans) for spans in runs.values())
             peak = max(h for *_, h in levels((f, e, 1) for f, e, place in flat if place[0] == at))
             gb = (job.get("chunk_gb") or 0) * (peak if self.literal else homes)
             load = "(7b)", at, "GB", self.servers[at].get("storage_gb")
@@ -306,7 +308,7 @@ def cheapest(offers: Iterable[tuple[int, int]], need: int) -> int | None:
 
 def layers(ranked: Iterable[Stretch], last: int, work: int) -> list[tuple[int, int]]:
     """(Cost, number) of a worker's first, second, ... chunk in its cheapest slots up to `last`."""
-    found: list[tuple[int, int]] = []
+    costs: list[tuple[int, int]] = []
     cost = filled = 0
     for first, end, price in ranked:
         left = min(end, last) - first + 1
@@ -314,23 +316,23 @@ def layers(ranked: Iterable[Stretch], last: int, work: int) -> list[tuple[int, i
             part = min(left, work - filled)
             cost, filled, left = cost + part * price, filled + part, left - part
             if filled == work:
-                found.append((cost, 1))
+                costs.append((cost, 1))
                 cost = filled = 0
         if left > 0:
-            found.append((work * price, left // work))
+            costs.append((work * price, left // work))
             cost, filled = left % work * price, left % work
-    return found
+    return costs
 
 
 def parted(offers: Sequence[tuple[int, int]], low: int, high: int) -> list[list[tuple[int, int]]]:
     """Offers (cost, number) in their order: the first `low`, and the next up to `high`."""
-    found: list[list[tuple[int, int]]] = [[], []]
+    parts: list[list[tuple[int, int]]] = [[], []]
     for each, count in offers:
         first = min(count, low)
-        found[0].append((each, first))
-        found[1].append((each, min(count, high) - first))
+        parts[0].append((each, first))
+        parts[1].append((each, min(count, high) - first))
         low, high = low - first, high - min(count, high)
-    return found
+    return parts
 
 
 def whole_chunks(
@@ -357,8 +359,8 @@ def whole_chunks(
     def value(a: int, b: int) -> int | None:
         must, offers = list[tuple[int, int]](), list[tuple[int, int]]()
         for n, parts, kept, limits, last in ranked:
-            own = [(cost + charge(kept, a), count * n) for cost, count in layers(parts, b, work)]
-            first, more = parted(own, *limits)
+            costs = [(cost + charge(kept, a), count * n) for cost, count in layers(parts, b, work)]
+            first, more = parted(costs, *limits)
             must, offers = must + first, offers + more
             if last > b or limits[0] > limits[1]:
                 return None

@@ -86,20 +86,20 @@ class Problem(ScenarioProblem):
         spans = (job.w * (end - job.s) for job, end in done if end is not None)
         return point(sum(spans) * self.seconds)
 
-    def bound_with(self, part: Data, weight: Any, own: Mapping[str, Any]) -> Interval:
+    def bound_with(self, part: Data, weight: Any, multipliers: Mapping[str, Any]) -> Interval:
         """Bound of a weight times (1) in one piece, with own terms by window; on one pool."""
         listed = list(self.jobs.values())
 
         def price(prices: Any) -> tuple[Interval, Any]:
             ((cuts, levels),) = price_steps(prices, {"": self.room}, Fraction(self.seconds))
             slopes = [Fraction(weight * job.w * self.seconds) for job in listed]
-            every = chain(levels, slopes, *(terms.values() for terms in own.values()))
+            every = chain(levels, slopes, *(terms.values() for terms in multipliers.values()))
             scale = lcm(*(number.denominator for number in every))
             paid = Steps(cuts, [int(level * scale) for level in levels])
 
             def respond(position: int, limits: Limits) -> Interval | None:
                 job, slope = listed[position], int(slopes[position] * scale)
-                terms = own.get(job.name, {})
+                terms = multipliers.get(job.name, {})
                 require(all(b - a + 1 == job.p for a, b in terms), f"own: {job.name}: slots")
                 first, last = limits.get(("completion",), (0, NEVER))
                 first = max(first - job.p, job.s)  # the time before the first slot that it holds
@@ -126,11 +126,11 @@ class Problem(ScenarioProblem):
         """
         sizes, room, jobs = self.sizes, self.room, list(self.jobs.values())
         seconds, kind, goal = Fraction(self.seconds), self.kind, self.goal
-        tree, one = certificate["kind"] == "tree", kind == "non-preemptive"
-        require(one or not tree, f"kind: {kind} jobs have no trees")
+        tree, in_one_piece = certificate["kind"] == "tree", kind == "non-preemptive"
+        require(in_one_piece or not tree, f"kind: {kind} jobs have no trees")
         layout = trees.layout(certificate, ("intervals", "placements"))
         apart = layout == "placements"
-        consolidated = one and self.consolidated
+        consolidated = in_one_piece and self.consolidated
         require(consolidated or not apart, "layout: only of consolidated jobs in one piece")
         if goal == "makespan":
             empty = not tree and not any(certificate["prices"].values())
@@ -152,24 +152,24 @@ class Problem(ScenarioProblem):
             cuts = sorted({cut for part in paid for cut in part.cuts})
             worth = sum(n * part.sums[-1] for n, part in zip(places.values(), paid, strict=True))
 
-            def respond(position: int, own: Limits) -> Interval | None:
+            def respond(position: int, limits: Limits) -> Interval | None:
                 job = jobs[position]
                 reading.spend(10 * len(places))
-                first, last = own.get(("completion",), (0, NEVER))
+                first, last = limits.get(("completion",), (0, NEVER))
                 start = max(job.s, first - job.p)
                 units, most = (job.p * job.g, job.most) if kind == "elastic" else (job.p, 1)
                 slope, last = int(job.w * unit * scale), ENDLESS if last == NEVER else last
                 best: int | None = None
                 if goal == "completion":  # behind all prices it pays for time only
                     free = max(cuts[-1], start) + ceiling(Fraction(units, most))
-                    if free <= last and not own.keys() - {("completion",)}:
+                    if free <= last and not limits.keys() - {("completion",)}:
                         best = slope * (free - job.s)
                 else:  # it may be late at its weight
                     if last == ENDLESS:
                         best = 0 if job.due is None else slope
                     slope, last = 0, last if job.due is None else min(last, job.due)
-                if one:
-                    best = one_piece(cuts, paid, job, slope, start, last, best, places, own)
+                if in_one_piece:
+                    best = one_piece(cuts, paid, job, slope, start, last, best, places, limits)
                 else:
                     gang = 1 if kind == "elastic" else job.g
                     levels = paid[0].levels
@@ -279,16 +279,16 @@ def one_piece(
     begins, ends = (range(bisect_right(cuts, at), len(cuts)) for at in (first, first + p))
     for starts in ((first, last - p), (cuts[k] for k in begins), (cuts[k] - p for k in ends)):
         for start in starts:
-            own = slope * (start + p - s)
-            if (best is not None and own >= best) or not first <= start <= last - p:
+            delay = slope * (start + p - s)
+            if (best is not None and delay >= best) or not first <= start <= last - p:
                 break
             reading.spend(10 * len(paid))
             price = [part.paid(start + p) - part.paid(start) for part in paid]
             cost: Any = (
                 job.g * price[0] if "" in places else placement_price(job, price, places, limits)
             )
-            if cost is not None and (best is None or own + cost < best):
-                best = own + cost
+            if cost is not None and (best is None or delay + cost < best):
+                best = delay + cost
     return best
 
 

@@ -161,8 +161,8 @@ class Problem(FamilyProblem):
 
             data, room = [int(x * share) for x in life[i][1]], int(P * share)
             rows = [up(row) for row in worker], up(ps), [up(row) for row in ways], up(keep)
-            found = placement(data, room, life[i][2], *rows, limits, serve)
-            return None if found is None else Fraction(found, room * scale)
+            cost = placement(data, room, life[i][2], *rows, limits, serve)
+            return None if cost is None else Fraction(cost, room * scale)
 
         def price(prices: Any) -> tuple[Interval, Any]:
             rows = min(len(prices.get("discount", ())), len(jobs) * len(R) * len(K))
@@ -172,11 +172,14 @@ class Problem(FamilyProblem):
             none = [0] * (horizon + 1)
             earned: dict[trees.Feature, Any] = defaultdict(int)
 
-            def respond(position: int, own: Limits) -> Interval | None:
+            def respond(position: int, decided: Limits) -> Interval | None:
                 total = Fraction()
                 if position == len(jobs):  # the broker
-                    for tier in {*earned, *(feature for feature in own if feature[0] == "tier")}:
-                        low, high = between(own, tier, 1)
+                    for tier in {
+                        *earned,
+                        *(feature for feature in decided if feature[0] == "tier"),
+                    }:
+                        low, high = between(decided, tier, 1)
                         if low > high:
                             return None
                         r, k = market.centers.index(tier[1]), market.kinds.index(tier[2])
@@ -191,8 +194,10 @@ class Problem(FamilyProblem):
                 for index, (t, _, needed) in enumerate(life):
                     stays = index + 1 < len(life)
                     keep = [series[t] - (series[t + 1] if stays else 0) for series in moved]
-                    at = [between(own, ("workers", x, t), max(needed, 1)) for x in market.centers]
-                    home = [between(own, ("ps", x, t), 1) for x in market.centers]
+                    at = [
+                        between(decided, ("workers", x, t), max(needed, 1)) for x in market.centers
+                    ]
+                    home = [between(decided, ("ps", x, t), 1) for x in market.centers]
                     must = [low > 0 for low, _ in home]
                     serve = [high > 0 and low >= any(must) for low, high in home]
                     if (
@@ -210,10 +215,10 @@ class Problem(FamilyProblem):
                         tier = "tier", market.centers[r], market.kinds[k], t
                         earned[tier] += paid[r][k][t] * (at[r][1] * n[k] + serve[r] * m[k])
                     units = tuple(tuple(series[t] for series in row) for row in paid)
-                    found = least(position, index, units, tuple(keep), tuple(at), tuple(serve))
-                    if found is None:
+                    cost = least(position, index, units, tuple(keep), tuple(at), tuple(serve))
+                    if cost is None:
                         return None
-                    total += found
+                    total += cost
                 return point(total)
 
             return point(0), respond

@@ -31,7 +31,9 @@ from .reading import require
 KEYS = {"format", "family", "formulation", "kind", "policies", "sense", "bound", "claim",
         "scenarios"}  # fmt: skip
 PART = {"instance", "instance_sha256", "weight", "own", "kind", "prices", "schedule"}
-Own = dict[str, dict[tuple[Any, ...], Any]]  # multipliers by job and window, and what they are on
+Multipliers = dict[
+    str, dict[tuple[Any, ...], Any]
+]  # multipliers by job and window, and what they are on
 
 
 def prove(instances: Sequence[Any], data: Data) -> Interval:
@@ -49,15 +51,19 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
         here = f"scenarios[{n}]"
         require(set(row) == PART, f"{here}: keys must be {sorted(PART)}")
         require(instance.data["family"] == data["family"], f"{here}: is of another family")
-        require(_cluster(instance.data) == _cluster(first), f"{here}: another cluster")
+        require(
+            _cluster_fields(instance.data) == _cluster_fields(first), f"{here}: another cluster"
+        )
         require(row["instance"] == instance.data["name"], f"{here}: another instance")
         require(row["kind"] in ("lagrangian", "tree"), f"{here}.kind: is unknown")
         reading.number(row["weight"], f"{here}.weight")
-    own = [_own_terms(row["own"], f"scenarios[{n}].own") for n, row in enumerate(scenarios)]
-    _check_cancel(instances, own, data["policies"])
+    multipliers = [
+        _read_multipliers(row["own"], f"scenarios[{n}].own") for n, row in enumerate(scenarios)
+    ]
+    _check_cancel(instances, multipliers, data["policies"])
     require(data["sense"] == family.sense, f"sense: must be {family.sense}")
     parts, worth = list[Interval](), list[Interval]()
-    for instance, row, terms in zip(instances, scenarios, own, strict=True):
+    for instance, row, terms in zip(instances, scenarios, multipliers, strict=True):
         problem = instance.problem(data["formulation"])
         assert isinstance(problem, ScenarioProblem)
         part = {"kind": row["kind"], "prices": row["prices"], "sense": family.sense,
@@ -82,37 +88,39 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
 
 def futures_in_order(data: Data, files: Sequence[tuple[Any, str]]) -> list[Any]:
     """The futures' files, each with its hash, in the order of the certificate's scenarios."""
-    found, rows = {sha256: future for future, sha256 in files}, data["scenarios"]
+    by_hash, rows = {sha256: future for future, sha256 in files}, data["scenarios"]
     require(len(rows) == len(files), "scenarios: must be one an instance file")
     for n, row in enumerate(rows):
-        require(row["instance_sha256"] in found, f"scenarios[{n}]: is of another instance")
+        require(row["instance_sha256"] in by_hash, f"scenarios[{n}]: is of another instance")
     hashes = [row["instance_sha256"] for row in rows]
-    require(set(hashes) == set(found), "scenarios: must be one an instance file")
-    return [found[sha256] for sha256 in hashes]
+    require(set(hashes) == set(by_hash), "scenarios: must be one an instance file")
+    return [by_hash[sha256] for sha256 in hashes]
 
 
-def _cluster(data: Data) -> Any:
+def _cluster_fields(data: Data) -> Any:
     return {key: data[key] for key in data if key not in ("jobs", "name", "provenance")}
 
 
-def _own_terms(rows: Any, here: str) -> Own:
-    found: Own = defaultdict(dict)
+def _read_multipliers(rows: Any, here: str) -> Multipliers:
+    multipliers: Multipliers = defaultdict(dict)
     for row in rows:
         known = {"job", "from", "to", "price", "of"}
         require({*row, "of"} == known, f"{here}: keys must be {sorted(known)}")
         window = *reading.span(row, here), *([row["of"]] if "of" in row else [])
         reading.check_limit("cells", window[1], here)
         require(type(row["price"]) in (int, Fraction), f"{here}: price must be a number")
-        require(window not in found[row["job"]], f"{here}: a window stands twice")
-        found[row["job"]][window] = row["price"]
-    return found
+        require(window not in multipliers[row["job"]], f"{here}: a window stands twice")
+        multipliers[row["job"]][window] = row["price"]
+    return multipliers
 
 
-def _check_cancel(instances: Sequence[Any], own: Sequence[Own], policies: str) -> None:
+def _check_cancel(
+    instances: Sequence[Any], multipliers: Sequence[Multipliers], policies: str
+) -> None:
     """Over every class, multipliers on one window of one job add up to 0."""
     sums: dict[Any, Any] = defaultdict(int)
     known: dict[Any, int] = {}
-    for instance, terms in zip(instances, own, strict=True):
+    for instance, terms in zip(instances, multipliers, strict=True):
         data, reveal_slot = instance.data, instance.family.reveal_slot
         records = [known.setdefault(_frozen(job), len(known)) for job in data["jobs"]]
         slots = [reveal_slot(data, job) for job in data["jobs"]]

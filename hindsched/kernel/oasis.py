@@ -109,14 +109,16 @@ class Problem(ScenarioProblem):
         """(1) of completions by job."""
         return total(self.jobs[name].value(end) for name, end in ends.items() if end is not None)
 
-    def bound_with(self, part: Data, weight: Any, own: Mapping[str, Any]) -> Interval:
+    def bound_with(self, part: Data, weight: Any, multipliers: Mapping[str, Any]) -> Interval:
         """Bound of a weight times (1), with own terms; on groups of servers."""
-        for name, terms in own.items():
+        for name, terms in multipliers.items():
             for first, last, of in terms:
                 require(first == last and of in TERMS, f"own: {name}: of {TERMS} in one slot")
-        below = lcm(*(m.denominator for terms in own.values() for m in terms.values()))
+        below = lcm(*(m.denominator for terms in multipliers.values() for m in terms.values()))
         rows = OasisPricing(
-            self.instance, False, _Own(weight, own, part["policies"] == "run", below)
+            self.instance,
+            False,
+            _Multipliers(weight, multipliers, part["policies"] == "run", below),
         )
         return trees.certificate_bound(
             part, rows.price, {"completion": ()}, list(rows.jobs), silent
@@ -166,8 +168,8 @@ class Problem(ScenarioProblem):
         for first, last, row in rows:
             held = 0
             for side, key in zip(SIDES, KEYS, strict=True):
-                found = reading.counts(row.get(key, {}), self.servers[side], f"job {name}")
-                for server, n in found.items():
+                placed = reading.counts(row.get(key, {}), self.servers[side], f"job {name}")
+                for server, n in placed.items():
                     held += n
                     for resource, amount in self.jobs[name].demand[side].items():
                         room = self.servers[side][server].get(resource, 0)
@@ -179,7 +181,7 @@ class Problem(ScenarioProblem):
 
 
 @dataclass(frozen=True)
-class _Own:
+class _Multipliers:
     """What changes a scenario's values: their weight, and own terms of either sign."""
 
     weight: Any
@@ -191,8 +193,10 @@ class _Own:
 class OasisPricing:
     """Best responses and rows by server, or by group of equal servers by the first's name."""
 
-    def __init__(self, instance: Data, by_server: bool, own: _Own | None = None) -> None:
-        self.instance, self.jobs, self.own = instance, _elastic_jobs(instance), own
+    def __init__(
+        self, instance: Data, by_server: bool, multipliers: _Multipliers | None = None
+    ) -> None:
+        self.instance, self.jobs, self.multipliers = instance, _elastic_jobs(instance), multipliers
         self.axis, self.horizon = "server" if by_server else "group", instance["horizon"]
         self.groups: dict[str, dict[str, tuple[int, Amounts]]] = {}
         for side in SIDES:
@@ -212,16 +216,16 @@ class OasisPricing:
         kinds = {"capacity": ("resource", self.instance["resources"]), "units": ("job", self.jobs)}
         sets = {f"{side}_{of}": [(self.axis, self.groups[side]), axis]
                 for side in SIDES for of, axis in kinds.items()}  # fmt: skip
-        tables, found = reading.price_rows(prices, sets, self.horizon), Fraction()
+        tables, worth = reading.price_rows(prices, sets, self.horizon), Fraction()
         scale = reading.to_integers(s for table in tables.values() for s in table.values())
         rows, places = ({side: tables[f"{side}_{of}"] for side in SIDES} for of in kinds)
         for side in SIDES:
             for (group, resource), series in rows[side].items():
                 number, capacity = self.groups[side][group]
-                found += number * capacity.get(resource, 0) * sum(series)
-            found += self._packings(side, places[side])
+                worth += number * capacity.get(resource, 0) * sum(series)
+            worth += self._packings(side, places[side])
         jobs = list(self.jobs.values())
-        return point(found / scale), lambda job, limits: self._best_response(
+        return point(worth / scale), lambda job, limits: self._best_response(
             jobs[job], rows, places, scale, limits
         )
 
@@ -256,7 +260,7 @@ class OasisPricing:
                 first = max(first, feature[-1] if feature[-1] >= job.arrival else NEVER)
         factor = lcm(*(d.denominator for side in SIDES for d in job.demand[side].values()))
         factor *= lcm(*(n.denominator for n in job.f.values() if not isinstance(n, str)))
-        factor *= self.own.below if self.own else 1
+        factor *= self.multipliers.below if self.multipliers else 1
         factor *= ceiling(Fraction(FINEST, scale * factor))
         scale *= factor
         needs = [job.needed(n) for n in range(job.most + 1)]
@@ -265,8 +269,8 @@ class OasisPricing:
             for key, side, most in zip(("workers", "ps"), SIDES, (job.most, needs[-1]), strict=True)
         ]
         never = 1 + last * sum(most * max(max(p) for _, _, p in side) for _, most, side in sides)
-        if self.own:
-            return self._signed_response(job, self.own, sides, needs, scale, limits)
+        if self.multipliers:
+            return self._signed_response(job, self.multipliers, sides, needs, scale, limits)
         best, low = (0, 0) if trees.keeps_outside(limits) else (None, 0)
         reach, padding = [0], [never] * job.most  # F_t by worker-slots done
         for t in range(job.arrival, last + 1):
@@ -304,18 +308,24 @@ class OasisPricing:
         return None if best is None else Interval(Fraction(low, scale), Fraction(best, scale))
 
     def _signed_response(
-        self, job: ElasticJob, own: _Own, sides: Any, needs: list[int], scale: int, limits: Limits
+        self,
+        job: ElasticJob,
+        multipliers: _Multipliers,
+        sides: Any,
+        needs: list[int],
+        scale: int,
+        limits: Limits,
     ) -> Interval | None:
         """Exact best response to prices and own terms, as above but without pruning by value.
 
         Costs may be negative, so that a job that runs but never completes counts, where it may.
         """
         low, high = limits.get(("completion",), (0, NEVER))
-        last, terms = min(high, self.horizon), own.terms.get(job.name, {})
+        last, terms = min(high, self.horizon), multipliers.terms.get(job.name, {})
         size = 1 + job.most * sum(abs(int(m * scale)) for m in terms.values())
         size += self.horizon * sum(most * max(max(p) for *_, p in side) for _, most, side in sides)
         never = 3 * size  # costs are above -size and below size
-        found = list[tuple[int, int]]()  # value less costs, rounded down and up
+        worths = list[tuple[int, int]]()  # value less costs, rounded down and up
         reach, padding = [0], [never] * job.most  # least cost by worker-slots, fewer than the work
         for t in range(job.arrival, last + 1):
             pay = int(terms.get((t, t, "workers"), 0) * scale)
@@ -329,10 +339,12 @@ class OasisPricing:
                     if job.work - n < len(reach)]  # fmt: skip
             if t >= low and (end := min(ends, default=never)) < size:
                 end += int(terms.get((t, t, "completion"), 0) * scale)
-                value = job.value(t).times(own.weight)
-                found.append((value.low * scale // 1 - end, ceiling(value.high * scale) - end))
+                value = job.value(t).times(multipliers.weight)
+                worths.append((value.low * scale // 1 - end, ceiling(value.high * scale) - end))
             stop = min(job.work - 1, len(reach) - 1 + job.most)
-            late = 0 if own.may_give_up and high == NEVER else job.work - job.most * (last - t)
+            late = (
+                0 if multipliers.may_give_up and high == NEVER else job.work - job.most * (last - t)
+            )
             begin = min(max(0, late), stop + 1)  # the others cannot end in time
             reading.spend(job.most * (stop + 1 - begin) + 20 * len(self.groups["worker"]))
             reach = padding + reach + padding
@@ -341,36 +353,36 @@ class OasisPricing:
                 min(map(add, cost, reach[s : s + job.most + 1])) for s in range(begin, stop + 1)
             ]
         if high == NEVER:
-            idle = -min(reach) if own.may_give_up else 0
-            found.append((idle, idle))
-        if not found:
+            idle = -min(reach) if multipliers.may_give_up else 0
+            worths.append((idle, idle))
+        if not worths:
             return None
-        least, most = (max(values) for values in zip(*found, strict=True))
+        least, most = (max(values) for values in zip(*worths, strict=True))
         return Interval(Fraction(least, scale), Fraction(most, scale))
 
     def _packings(self, side: str, places: Series) -> int:
         """What groups earn: in every slot n_g times the dearest integer packing of one server."""
-        found = 0
+        revenue = 0
         for group, (number, capacity) in self.groups[side].items():
             size = [capacity.get(r, 0) for r in self.instance["resources"]]
-            own, known = [], dict[Any, Any]()
+            packed, known = [], dict[Any, Any]()
             for job in self.jobs.values():
                 most = job.needed(job.most) if side == "ps" else job.most
                 most = min(most, job.fit(side, capacity))
                 if most and (group, job.name) in places:
                     demand = [job.demand[side].get(r, 0) for r in self.instance["resources"]]
-                    own.append((places[group, job.name], most, demand))
-            reading.to_integers([size, *(demand for *_, demand in own)])
+                    packed.append((places[group, job.name], most, demand))
+            reading.to_integers([size, *(demand for *_, demand in packed)])
             for t in range(1, self.horizon + 1):
-                reading.spend(5 * len(own))
-                prices = tuple(series[t] for series, _, _ in own)
+                reading.spend(5 * len(packed))
+                prices = tuple(series[t] for series, _, _ in packed)
                 if prices not in known:  # slots repeat one another
-                    units = [(p, *unit) for p, (_, *unit) in zip(prices, own, strict=True) if p]
+                    units = [(p, *unit) for p, (_, *unit) in zip(prices, packed, strict=True) if p]
                     units.sort(key=itemgetter(0))
                     hopes = [0, *accumulate(price * most for price, most, _ in units)]
                     known[prices] = _dearest(size, units, len(units), hopes)
-                found += number * known[prices]
-        return found
+                revenue += number * known[prices]
+        return revenue
 
 
 def _dearest(left: list[Any], units: list[Any], first: int, hopes: list[Any]) -> Any:

@@ -42,7 +42,7 @@ class ScenarioProblem(FamilyProblem):
     """Formulations that have them."""
 
     @abstractmethod
-    def bound_with(self, part: Data, weight: Any, own: Mapping[str, Any]) -> Interval:
+    def bound_with(self, part: Data, weight: Any, multipliers: Mapping[str, Any]) -> Interval:
         """Bound of a weight times the objective, with own terms by job."""
 
     @classmethod

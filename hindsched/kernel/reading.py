@@ -117,10 +117,10 @@ def _number(text: str) -> Fraction | int:
     if mantissa == text and "." not in text:
         return int(text)
     spend(50)
-    found, kept = Fraction(Decimal(text)), repr(float(text))
-    same = kept == text or (kept != "inf" and Fraction(kept) == found)
-    require(same, f"{text[:40]} has more digits than a double keeps, which is {kept}")
-    return found
+    exact, double = Fraction(Decimal(text)), repr(float(text))
+    same = double == text or (double != "inf" and Fraction(double) == exact)
+    require(same, f"{text[:40]} has more digits than a double keeps, which is {double}")
+    return exact
 
 
 def refuse_constant(text: str) -> None:
@@ -149,10 +149,10 @@ def depth_of(data: dict[str, Any] | list[Any]) -> int:
 
 def names(records: Iterable[Data], where: str) -> list[str]:
     """Names of records, which must be unique words."""
-    found = [record["name"] for record in records]
-    require(all(isinstance(name, str) for name in found), f"{where}: names must be words")
-    require(len(set(found)) == len(found), f"{where}: names must be unique")
-    return found
+    listed = [record["name"] for record in records]
+    require(all(isinstance(name, str) for name in listed), f"{where}: names must be words")
+    require(len(set(listed)) == len(listed), f"{where}: names must be unique")
+    return listed
 
 
 def integer(value: Any, least: int, where: str) -> int:

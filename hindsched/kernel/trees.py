@@ -62,15 +62,15 @@ def certificate_bound(
         for job, feature, low, high in decisions:
             before = limits.setdefault(job, {}).get(feature, ALL)
             limits[job][feature] = max(low, before[0]), min(high, before[1])
-        found = bound(leaf["prices"], limits)
-        if found is not None:
+        proven = bound(leaf["prices"], limits)
+        if proven is not None:
             if step and tree:
-                ends = (Fraction(ceiling(end / step) * step) for end in (found.low, found.high))
-                found = Interval(*ends)
+                ends = (Fraction(ceiling(end / step) * step) for end in (proven.low, proven.high))
+                proven = Interval(*ends)
             require(leaf["bound"] is not None, f"prices[{i}].bound: every job has a schedule")
             if tree:  # else the file's caller does
-                check_stated(leaf["bound"], found, data["sense"], f"prices[{i}].bound")
-            bounds.append(found)
+                check_stated(leaf["bound"], proven, data["sense"], f"prices[{i}].bound")
+            bounds.append(proven)
     require(bounds, "no leaf has a schedule for every job: the problem is infeasible")
     pick = max if data.get("sense") == "max" else min
     return Interval(pick(b.low for b in bounds), pick(b.high for b in bounds))
@@ -117,9 +117,9 @@ def layout(data: Data, known: Sequence[str]) -> str:
     """Row layout of a certificate: an older file's is ``servers`` where a row names a server."""
     parts = ([*leaf["prices"].values(), leaf["decisions"]] for leaf in _leaves(data))
     by_server = any("server" in row for rows in chain.from_iterable(parts) for row in rows)
-    found = data.get("layout", "servers" if by_server else known[0])
-    require(found in known, f"layout: must be one of {', '.join(known)}")
-    return str(found)
+    word = data.get("layout", "servers" if by_server else known[0])
+    require(word in known, f"layout: must be one of {', '.join(known)}")
+    return str(word)
 
 
 def _leaves(data: Data) -> list[Any]:

@@ -99,7 +99,7 @@ class Broken:
     """Collects what breaks a rule; there is no tolerance."""
 
     def __init__(self) -> None:
-        self.found: list[Violation] = []
+        self.violations: list[Violation] = []
         self.loads: Loads = defaultdict(list)
 
     def note(
@@ -108,9 +108,9 @@ class Broken:
     ) -> None:  # fmt: skip
         """Add a violation where the excess is above 0."""
         if excess > 0:
-            found = Violation(rule, job, server, resource, first, max(first, last), int(excess)
+            violation = Violation(rule, job, server, resource, first, max(first, last), int(excess)
                               if isinstance(excess, bool) else excess)  # fmt: skip
-            self.found.append(found)
+            self.violations.append(violation)
 
     def completion(self, given: Data, end: int | None) -> None:
         """Note where a completion is stated that is not that of the rows."""
@@ -136,8 +136,8 @@ class Broken:
                     at -= 1
                 name = parts[order[at]][3]
                 self.note(height - limit, rule, name, first, last, server, resource)
-        order = sorted(range(len(self.found)), key=lambda i: (self.found[i].first, i))
-        return Verdict(tuple(self.found[i] for i in order), value, notes)
+        order = sorted(range(len(self.violations)), key=lambda i: (self.violations[i].first, i))
+        return Verdict(tuple(self.violations[i] for i in order), value, notes)
 
 
 def levels(spans: Iterable[Stretch]) -> list[Stretch]:
@@ -153,21 +153,21 @@ def levels(spans: Iterable[Stretch]) -> list[Stretch]:
 
 def jobs_of(solution: Data, known: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Jobs of a solution by name, in the instance's order; one without rows is idle."""
-    found = {name: {"name": name, "assignments": []} for name in known}
+    jobs = {name: {"name": name, "assignments": []} for name in known}
     listed = solution["jobs"]
     for name, job in zip(names(listed, "jobs"), listed, strict=True):
-        require(name in found, f"jobs: {name} is no job of the instance")
+        require(name in jobs, f"jobs: {name} is no job of the instance")
         require(set(job) <= JOB_KEYS, f"job {name}: keys must be {sorted(JOB_KEYS)}")
         end = job.get("completion")
         require(end is None or type(end) is int, f"job {name}: completion must be a slot or null")
-        found[name].update(job)
-    return found
+        jobs[name].update(job)
+    return jobs
 
 
 def given_up(solution: Data, known: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Jobs that were begun and dropped, by name: what they used counts, and nothing else."""
-    found = jobs_of({"jobs": solution.get("given_up", [])}, known)
-    return {name: job for name, job in found.items() if job["assignments"]}
+    jobs = jobs_of({"jobs": solution.get("given_up", [])}, known)
+    return {name: job for name, job in jobs.items() if job["assignments"]}
 
 
 def rows_of(job: Data, needed: set[str], allowed: set[str]) -> list[Row]:

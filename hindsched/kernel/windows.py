@@ -60,10 +60,10 @@ class WindowJob:
     def length(self, w: str, p: Any, q: int, n: int) -> int:
         """Least L with L N / time >= mini-batches."""
         time = self.time(w, p, q, n)
-        found = max(1, -(-self.minibatches * time.numerator // (time.denominator * n)))
-        within = self.first + found <= NEVER // 2  # so that windows end before NEVER
+        slots = max(1, -(-self.minibatches * time.numerator // (time.denominator * n)))
+        within = self.first + slots <= NEVER // 2  # so that windows end before NEVER
         require(within, f"job {self.name}: takes too long to be counted")
-        return int(found)
+        return int(slots)
 
 
 def counted(job: Data, least: int) -> tuple[str, int, int, int]:
@@ -114,10 +114,10 @@ class WindowCluster:
         """Modes that no other one beats; see the module."""
         for w, q, every in self.crews(job):
             lengths = {p: [job.length(w, p, q, n) for n in every] for p in self.ps}
-            for p, own in lengths.items():
+            for p, durations in lengths.items():
                 better = [lengths[other] for other in self.ps if self._replaces(other, p)]
                 least = NEVER  # longer than any duration
-                for at, (n, length) in enumerate(zip(every, own, strict=True)):
+                for at, (n, length) in enumerate(zip(every, durations, strict=True)):
                     if length < least:
                         least, units = length, self._least_ps(w, p, q, n)
                         if units is not None and all(o[at] > length for o in better):
@@ -138,7 +138,7 @@ class WindowCluster:
         key = w, p, q, n
         if p is None or key in self._fewest:
             return self._fewest.get(key, 0)
-        (demand, _), (size, _), found = self.workers[w], self.ps[p], list[int]()
+        (demand, _), (size, _), fewest = self.workers[w], self.ps[p], list[int]()
         for capacity in set(self.servers.values()):
             room = fit(capacity, demand)
             for g in range(min(n - 1 + q, room), n - 1 if q else -1, -1):
@@ -147,9 +147,9 @@ class WindowCluster:
                 if all(
                     g * e + units * s <= c for e, s, c in zip(demand, size, capacity, strict=True)
                 ):
-                    found.append(units)
+                    fewest.append(units)
                     break
-        return self._fewest.setdefault(key, min(found, default=None))
+        return self._fewest.setdefault(key, min(fewest, default=None))
 
     def _replaces(self, other: Any, p: Any) -> bool:
         """Whether a PS type is never worse than p for the same duration."""
@@ -186,12 +186,12 @@ class WindowProblem(ScenarioProblem):
         costs = (self.by_name[name].cost(end) for name, end in ends.items() if end is not None)
         return total(costs).times(self.cluster.sign)
 
-    def bound_with(self, part: Data, weight: Any, own: Mapping[str, Terms]) -> Interval:
+    def bound_with(self, part: Data, weight: Any, multipliers: Mapping[str, Terms]) -> Interval:
         """Bound of a weight times the costs or revenues, with own terms; on merged servers."""
         jobs = [replace(job, cost=_weighted_cost(job.cost, weight)) for job in self.jobs]
         features: trees.Features = dict.fromkeys(("completion", *MODE), ())
         price, names = (
-            WindowPricing(self.cluster, jobs, "cluster", own).price,
+            WindowPricing(self.cluster, jobs, "cluster", multipliers).price,
             [job.name for job in jobs],
         )
         return trees.certificate_bound(part, price, features, names, silent)
@@ -290,12 +290,12 @@ class WindowPricing:
 
     def __init__(
         self, cluster: WindowCluster, jobs: Sequence[WindowJob], layout: str,
-        own: Mapping[str, Terms] | None = None,
+        multipliers: Mapping[str, Terms] | None = None,
     ) -> None:  # fmt: skip
-        self.cluster, self.jobs, self.own = cluster, jobs, own or {}
+        self.cluster, self.jobs, self.multipliers = cluster, jobs, multipliers or {}
         self.by_server, self.pausing = layout == "servers", layout == PIECES
         modes = [() if self.pausing else cluster.modes(job) for job in jobs]
-        self.modes = [sorted(own, key=itemgetter(0)) for own in modes]
+        self.modes = [sorted(listed, key=itemgetter(0)) for listed in modes]
         self.kinds = {("w", w): demand for w, (demand, _) in cluster.workers.items()}
         self.kinds |= {("p", p): size for p, (size, _) in cluster.ps.items()}
         steps = [common_step(demands) for demands in zip(*self.kinds.values(), strict=True)]
@@ -321,10 +321,12 @@ class WindowPricing:
         }
         idle = sum(self.places[place][r] * sum(series) for (place, r), series in tables.items())
         units = lcm(*(amount.denominator for demand in self.kinds.values() for amount in demand))
-        below = (m.denominator for terms in self.own.values() for m in terms.values())
+        below = (m.denominator for terms in self.multipliers.values() for m in terms.values())
         scale = reading.to_integers(tables.values(), lcm(FINEST, *below)) * units
-        every = self.own.items()
-        own = {name: {at: int(m * scale) for at, m in terms.items()} for name, terms in every}
+        every = self.multipliers.items()
+        multipliers = {
+            name: {at: int(m * scale) for at, m in terms.items()} for name, terms in every
+        }
         reading.spend(last * len(self.places) * len(self.kinds))
         paid = {}  # price of one unit in slots 1 to t, by t
         for (kind, demand), place in product(self.kinds.items(), self.places):
@@ -339,10 +341,12 @@ class WindowPricing:
         def respond(position: int, limits: Limits) -> Interval | None:
             cost = _rounded_cost(job := self.jobs[position], scale)
             if self.pausing:
-                found = self._cheapest_slots(position, paid, cost)
+                ends = self._cheapest_slots(position, paid, cost)
             else:
-                found = self._window(position, limits, paid, last, cost, own.get(job.name, {}))
-            return found and Interval(*(Fraction(end, scale) for end in found)).times(sign)
+                ends = self._window(
+                    position, limits, paid, last, cost, multipliers.get(job.name, {})
+                )
+            return ends and Interval(*(Fraction(end, scale) for end in ends)).times(sign)
 
         return point(-idle).times(sign), respond
 
@@ -351,8 +355,10 @@ class WindowPricing:
         job = self.jobs[at]
         unit = {kind: [b - a for a, b in pairwise(paid[*kind, ""])] for kind in self.kinds}
         best = None if self.cluster.must_complete else 0
-        own = ways(self.cluster.slot_ways(job))
-        return cheapest_slots(job.first, self.cluster.last, job.minibatches, own, unit, cost, best)
+        options = ways(self.cluster.slot_ways(job))
+        return cheapest_slots(
+            job.first, self.cluster.last, job.minibatches, options, unit, cost, best
+        )
 
     def _window(
         self, at: int, limits: Limits, paid: Any, last: int, cost: Cost, terms: Mapping[Any, int]
@@ -372,9 +378,11 @@ class WindowPricing:
         best: int | None = 0 if outside else None
         for mode in self.modes[at]:
             length, w, p, _, n, units = mode
-            own = {"workers": n, "worker_type": list(cluster.workers).index(w),
+            counts = {"workers": n, "worker_type": list(cluster.workers).index(w),
                    "ps_type": list(cluster.ps).index(p)}  # fmt: skip
-            if any(not low <= own.get(of, low) <= high for (of, *_), (low, high) in limits.items()):
+            if any(
+                not low <= counts.get(of, low) <= high for (of, *_), (low, high) in limits.items()
+            ):
                 continue
             prefix = {h: (paid["w", w, h], paid["p", p, h]) for h in self.places}
             begin = max(job.first, first_start, first_end - length + 1)
@@ -397,7 +405,7 @@ class WindowPricing:
 
     def _placement(self, mode: Mode, limits: Limits, prices: Any) -> int | None:
         """Cheapest placement of a mode in a window: by its host, and the workers g on the host."""
-        cluster, (_, w, p, q, n, _), found = self.cluster, mode, []
+        cluster, (_, w, p, q, n, _), costs = self.cluster, mode, []
         reading.spend(10 * len(self.places) * (n + len(self.places)))
         (demand, _), (size, _) = cluster.workers[w], cluster.ps[p]
         never = 1 + n * max(y for y, _ in prices.values())
@@ -415,8 +423,8 @@ class WindowPricing:
                 use = (g * e + units * s for e, s in zip(demand, size, strict=True))
                 fits = forced[h][0] <= units <= forced[h][1]
                 if fits and all(map(le, use, cluster.servers[h])) and others[n - g] < never:
-                    found.append(g * price + units * prices[h][1] + others[n - g])
-        return min(found, default=None)
+                    costs.append(g * price + units * prices[h][1] + others[n - g])
+        return min(costs, default=None)
 
 
 def _weighted_cost(cost: Callable[[int], Interval], weight: Any) -> Callable[[int], Interval]:
@@ -429,8 +437,8 @@ def _rounded_cost(job: WindowJob, scale: int) -> Cost:
     @cache
     def cost(end: int) -> tuple[int, int]:
         reading.spend(4000)
-        found = job.cost(end)
-        return int(found.low * scale // 1), ceiling(found.high * scale)
+        exact = job.cost(end)
+        return int(exact.low * scale // 1), ceiling(exact.high * scale)
 
     return cost
 

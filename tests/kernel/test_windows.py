@@ -235,7 +235,7 @@ def test_payments_are_divided_by_what_is_left_unused():
     assert notes["tenant v pays"] == 2 * (4 + Fraction(1, 3))
     assert notes["tenant u gains"] == 4 * Fraction(3, 4) + Fraction(1, 3)  # slot 1, and its PS
     assert notes["tenant v gains"] == 4 * Fraction(1, 4) + 4  # alone in slot 2
-    assert [(v.rule, v.where, v.amount) for v in broken.found] == [
+    assert [(v.rule, v.where, v.amount) for v in broken.violations] == [
         ("(2)", "job B, slot 2, ps of nobody", Fraction(1, 3))
     ]
 

@@ -315,7 +315,7 @@ def test_events_are_no_slots():
 
 
 def test_what_somebody_asked_for_is_played(monkeypatch):
-    monkeypatch.setattr("hindsched.limits.UNASKED_SLOTS", 3)
+    monkeypatch.setattr("hindsched.limits.SLOTS_WITHOUT_LIMIT", 3)
     with pytest.raises(InputError, match="must be at most 3 where no limit"):
         simulate(example("oasis"), "fifo")
     with time_limit(600):

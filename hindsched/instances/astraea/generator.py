@@ -221,11 +221,11 @@ def from_trace(
         nodes = {**(PHILLY_NODES if table.format == "philly" else {}), **(s.nodes or {})}
     later = table.rows[table.rows["submit_seconds"] >= s.start]
     known = later["part"].isin(list(nodes)) if nodes else later["part"].notna()
-    found = later[known].iloc[:: s.every].head(jobs)
-    if len(found) < jobs:
-        rule = f"the trace has {len(found)} jobs of tenants with nodes from second {s.start:g} on"
+    chosen = later[known].iloc[:: s.every].head(jobs)
+    if len(chosen) < jobs:
+        rule = f"the trace has {len(chosen)} jobs of tenants with nodes from second {s.start:g} on"
         raise InputError("jobs", jobs, rule)
-    rows = ranges.records_of(found)
+    rows = ranges.records_of(chosen)
     arrivals = ranges.arrivals_of(rows, s.slot_seconds, 0)
     lengths = [row["duration_seconds"] / s.elasticity / s.slot_seconds for row in rows]
     nearly_all = math.ceil(sorted(lengths)[(9 * (jobs - 1)) // 10])
@@ -271,7 +271,7 @@ def from_trace(
     ]
     return ranges.traced(
         AstraeaInstance, data, rows, table, seed, s, took=took, made_up=made_up,
-        rejected={NO_NODES: int((~known.loc[: found.index[-1]]).sum())},
+        rejected={NO_NODES: int((~known.loc[: chosen.index[-1]]).sum())},
         too_long_for_the_horizon=sum(
             length > horizon - arrival for length, arrival in zip(lengths, arrivals, strict=True)
         ),

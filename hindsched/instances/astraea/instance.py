@@ -274,13 +274,13 @@ def private_units(instance: AstraeaInstance) -> Ints:
 
 def tenant_alone(instance: AstraeaInstance, tenant: int) -> AstraeaInstance:
     """The instance of a tenant (by position) alone on its own units (not validated again)."""
-    own, split = private_units(instance)[tenant], len(instance.worker_types)
+    units_owned, split = private_units(instance)[tenant], len(instance.worker_types)
     servers = tuple(
         instance.servers[s].model_copy(update={
             "workers": dict(zip(instance.worker_types, units[:split], strict=True)),
             "ps": dict(zip(instance.ps_types, units[split:], strict=True)),
         })
-        for s, units in enumerate(own.tolist()) if any(units)
+        for s, units in enumerate(units_owned.tolist()) if any(units)
     )  # fmt: skip
     return instance.with_fields(servers=servers, tenants=(instance.tenants[tenant],), jobs=())
 

@@ -87,10 +87,10 @@ class EdgecloudJob(base.Record):
 
 def _positions_by_key(keys: Iterable[Key]) -> dict[Key, tuple[int, ...]]:
     """Positions of each key, keys in order of the first."""
-    found: dict[Key, list[int]] = {}
+    by_key: dict[Key, list[int]] = {}
     for position, key in enumerate(keys):
-        found.setdefault(key, []).append(position)
-    return {key: tuple(positions) for key, positions in found.items()}
+        by_key.setdefault(key, []).append(position)
+    return {key: tuple(positions) for key, positions in by_key.items()}
 
 
 class EdgecloudInstance(base.Instance):
@@ -107,8 +107,8 @@ class EdgecloudInstance(base.Instance):
     def cluster_rules(self) -> Iterator[base.Rule]:
         """Servers and the cloud have names of their own."""
         yield from base.unique_names("servers", self.servers)
-        own = self.cloud.name not in self.server_index
-        yield own, "cloud.name", self.cloud.name, "must differ from the servers' names"
+        is_unique = self.cloud.name not in self.server_index
+        yield is_unique, "cloud.name", self.cloud.name, "must differ from the servers' names"
 
     def job_rules(self, job: EdgecloudJob) -> Iterator[base.Rule]:
         """A job can arrive, be uploaded where it can run, and find a worker and a PS."""

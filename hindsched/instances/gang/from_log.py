@@ -21,7 +21,7 @@ from hindsched.json_types import Draft, JsonObject
 ELASTIC = FORMULATIONS[-1]
 
 
-class gang:  # noqa: N801
+class GangBuilder:
     """Make an instance of rigid GPU jobs from a frame; its attributes build one by hand.
 
     ``gang.Instance``, ``gang.Job`` and ``gang.Server`` are what its files hold, with checked
@@ -63,8 +63,8 @@ class gang:  # noqa: N801
 
     Instance, Job, Server = GangInstance, GangJob, GangServer
 
-    def __new__(  # type: ignore[misc]
-        cls,
+    def __call__(
+        self,
         frame: pd.DataFrame,
         gpus: int | None = None,
         *,
@@ -76,7 +76,7 @@ class gang:  # noqa: N801
         time_unit: str = "s",
         time_step: str | None = None,
     ) -> GangInstance:
-        """Make the instance of a frame."""
+        """Make the instance of a frame; see the class."""
         form = replace(CSV, needed=("job", "submit", "duration", "gpus"))
         clock = Clock(time_zone, time_unit, time_step)
         reading = Reading(form, Path("frame"), clock, columns=columns or {})
@@ -99,6 +99,9 @@ class gang:  # noqa: N801
             rule = f"must be a job that can be scheduled: {first['rule']}"
             raise InputError(where, first["value"], rule)
         return instance_of_log(log, name=name, placement=placement)
+
+
+gang = GangBuilder()
 
 
 def instance_of_log(

@@ -66,17 +66,19 @@ class GangJob(GangRequest):
 
     def request(self) -> GangRequest:
         """The job without its duration."""
-        told = {key: value for key, value in vars(self).items() if key != "duration"}
-        return GangRequest.model_construct(_fields_set=self.model_fields_set - {"duration"}, **told)
+        fields = {key: value for key, value in vars(self).items() if key != "duration"}
+        return GangRequest.model_construct(
+            _fields_set=self.model_fields_set - {"duration"}, **fields
+        )
 
 
 def _times_in_slots(field: str) -> cached_property[Ints]:
     """A time of every job in slots, rounded down; -1 where it has none. Shape (jobs,)."""
 
     def slots(self: GangInstance) -> Ints:
-        one, times = self.slot_seconds, [getattr(job, field) for job in self.jobs]
-        if one != 1 or not all(type(time) is int for time in times):
-            times = [-1 if time is None else int(slots_of(time, one)) for time in times]
+        unit, times = self.slot_seconds, [getattr(job, field) for job in self.jobs]
+        if unit != 1 or not all(type(time) is int for time in times):
+            times = [-1 if time is None else int(slots_of(time, unit)) for time in times]
         return np.array(times, dtype=np.int64)
 
     return cached_property(slots)
@@ -104,9 +106,9 @@ class GangInstance(base.Instance):
 
     def cluster_rules(self) -> Iterator[base.Rule]:
         """One pool, or servers."""
-        found = "(both)" if self.servers else "(absent)"
-        one = (self.gpus is None) != (self.servers is None)
-        yield one, "gpus", found, "exactly one of gpus and servers must be given"
+        given = "(both)" if self.servers else "(absent)"
+        exactly_one = (self.gpus is None) != (self.servers is None)
+        yield exactly_one, "gpus", given, "exactly one of gpus and servers must be given"
         yield from base.unique_names("servers", self.servers or ())
         placed = self.servers is not None or self.placement == POOL
         yield placed, "placement", self.placement, "needs servers"

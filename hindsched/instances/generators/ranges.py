@@ -205,13 +205,13 @@ class Settings(base.Record):
         usual = cls.values(**usual)
         values = {**usual, **settings}
         try:
-            found = cls.model_validate(values)
+            made = cls.model_validate(values)
         except ValidationError as error:
             wrong = base.input_error(error)
             name = wrong.where.split("[")[0].split(".")[0]
             raise InputError(f"set.{name}", values.get(name, wrong.value), wrong.rule) from None
-        found._changed = {key: value for key, value in settings.items() if value != usual[key]}
-        return found
+        made._changed = {key: value for key, value in settings.items() if value != usual[key]}
+        return made
 
     def changed(self) -> Draft:
         """What differs from the preset, as JSON has it."""
@@ -244,8 +244,8 @@ def records_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
         names = rows["part"].astype(str) + "/" + names
     if not names.is_unique:
         names = names + [f"#{number + 1}" for number in range(len(names))]
-    found: Any = rows.assign(waited=waited, name=names).to_dict("records")
-    return list(found)
+    records: Any = rows.assign(waited=waited, name=names).to_dict("records")
+    return list(records)
 
 
 def arrivals_of(rows: Sequence[dict[str, Any]], slot_seconds: float, first: int = 1) -> list[int]:
@@ -255,7 +255,7 @@ def arrivals_of(rows: Sequence[dict[str, Any]], slot_seconds: float, first: int 
 
 def traced(
     kind: type[Made], data: Draft, rows: Sequence[dict[str, Any]], table: TraceTable, seed: int,
-    s: RowSettings, **told: object,
+    s: RowSettings, **notes: object,
 ) -> Made:  # fmt: skip
     """The instance of a file's data whose jobs have their names in the trace.
 
@@ -268,6 +268,6 @@ def traced(
         jobs.append({**job, "name": name})
         kept = {key: row[key] for key in KEPT}
         facts[name] = {k: v for k, v in kept.items() if v != "" and v == v}  # no NaN
-    provenance = {"seed": seed, "settings": s.changed(), **table.provenance(), **told}
+    provenance = {"seed": seed, "settings": s.changed(), **table.provenance(), **notes}
     provenance["trace_rows"] = facts
     return kind.parse({**data, "jobs": jobs, "provenance": provenance})

@@ -34,8 +34,8 @@ class FamilyGenerator:
 
 def family_generator(family: str) -> FamilyGenerator:
     """The generator of a family, found by its word."""
-    found: FamilyGenerator = family_module("instances", family, "generator").GENERATOR
-    return found
+    generator: FamilyGenerator = family_module("instances", family, "generator").GENERATOR
+    return generator
 
 
 def presets(family: str) -> Mapping[str, JsonObject]:

@@ -144,9 +144,11 @@ def from_trace(
     table: TraceTable, *, jobs: int = 145, seed: int = 0, preset: str = "paper", **settings: object
 ) -> Instance:
     """Make an instance whose jobs arrive as in a cluster trace; all else is as in `generate`."""
-    own = {name: value for name, value in settings.items() if name in TraceSettings.model_fields}
-    trace = TraceSettings.of({}, {**own, "preset": preset})
-    others: Draft = {name: value for name, value in settings.items() if name not in own}
+    mapping = {
+        name: value for name, value in settings.items() if name in TraceSettings.model_fields
+    }
+    trace = TraceSettings.of({}, {**mapping, "preset": preset})
+    others: Draft = {name: value for name, value in settings.items() if name not in mapping}
     if trace.slot_seconds is not None:
         unit, seconds = ("slot_hours", 3600) if preset == REAL else ("slot_days", 86400)
         others[unit] = trace.slot_seconds / seconds
@@ -219,9 +221,9 @@ def _simplex(draws: Draws, size: int) -> list[float]:
     return [right - left for left, right in pairwise(cuts)]
 
 
-def _split_data(draws: Draws, total: float, own: list[float], share: float) -> list[float]:
-    fresh = _simplex(draws, len(own))
-    pairs = zip(own, fresh, strict=True)
+def _split_data(draws: Draws, total: float, weights: list[float], share: float) -> list[float]:
+    fresh = _simplex(draws, len(weights))
+    pairs = zip(weights, fresh, strict=True)
     return [rounded(total * (share * typical + (1 - share) * new)) for typical, new in pairs]
 
 
@@ -256,11 +258,11 @@ def _broker_job(draws: Draws, s: PaperSettings | RealSettings, name: str, arriva
             for _ in life
         ]
     else:
-        own, spread = _simplex(draws, s.datacenters), s.data_variation
+        weights, spread = _simplex(draws, s.datacenters), s.data_variation
         typical = draws.uniform(*s.data_gb)
         job["data_gb"] = [
             _split_data(
-                draws, typical * draws.uniform(1 - spread, 1 + spread), own, s.persistent_share
+                draws, typical * draws.uniform(1 - spread, 1 + spread), weights, s.persistent_share
             )
             for _ in life
         ]

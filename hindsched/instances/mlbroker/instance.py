@@ -136,8 +136,8 @@ class MlbrokerInstance(base.Instance):
         for index, row in enumerate(prices):
             where = f"transfer_usd_per_gb[{index}]"
             yield _entry_for_each(where, row, centers)
-            own = row[index : index + 1]
-            yield own in ((), (0,)), f"{where}[{index}]", own, "the diagonal must be 0"
+            diagonal = row[index : index + 1]
+            yield diagonal in ((), (0,)), f"{where}[{index}]", diagonal, "the diagonal must be 0"
 
     def job_rules(self, job: MlbrokerJob) -> Iterator[base.Rule]:
         """A job lives within the horizon and names resources and data centres that there are."""

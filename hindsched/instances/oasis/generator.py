@@ -108,9 +108,11 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> OasisI
     last = max(1, s.horizon - tail)
     arrivals = arrival_slots(Draws(seed, "arrivals"), s.jobs, last)
     jobs = []
-    for index, own in enumerate(_classes(Draws(seed, "classes"), s)):
+    for index, job_settings in enumerate(_classes(Draws(seed, "classes"), s)):
         draws = Draws(seed, "job", str(index))
-        jobs.append(_first_possible(f"j{index + 1}", draws, testbed, cluster, arrivals[index], own))
+        jobs.append(
+            _first_possible(f"j{index + 1}", draws, testbed, cluster, arrivals[index], job_settings)
+        )
     return OasisInstance.parse({**data, "jobs": jobs})
 
 
@@ -120,9 +122,9 @@ def _classes(draws: Draws, s: OasisSettings) -> list[OasisSettings]:
         return [s] * s.jobs
     ends = [round(s.jobs * sum(s.shares[:kind]) / sum(s.shares)) for kind in range(4)]
     pool = [kind for kind in range(3) for _ in range(ends[kind], ends[kind + 1])]
-    found = [pool.pop(draws.integer(0, len(pool) - 1)) for _ in range(s.jobs)]
+    classes = [pool.pop(draws.integer(0, len(pool) - 1)) for _ in range(s.jobs)]
     alone = np.eye(3).tolist()
-    return [s.model_copy(update={"shares": tuple(alone[own])}) for own in found]
+    return [s.model_copy(update={"shares": tuple(alone[kind_of_job])}) for kind_of_job in classes]
 
 
 def _server_data(name: str, gpu: int, cpu: int, memory: float, storage: float, mbps: int) -> Draft:
@@ -300,8 +302,8 @@ def from_trace(table: TraceTable, *, jobs: int = 60, seed: int = 0, **settings: 
         "demands of a worker (one GPU's share of a P2 server) and of a PS",
         *([] if has_values else ["utilities, drawn around the duration"]),
     ]
-    told = {"too_long_for_the_horizon": too_long, "took": took, "made_up": made_up}
-    return ranges.traced(OasisInstance, data, rows, table, seed, s, **told)
+    notes = {"too_long_for_the_horizon": too_long, "took": took, "made_up": made_up}
+    return ranges.traced(OasisInstance, data, rows, table, seed, s, **notes)
 
 
 def _trace_utility(row: dict[str, Any], draws: Draws, slot_seconds: float) -> Draft:

@@ -69,14 +69,14 @@ def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
 
 def _listed(where: str, parts: Iterable[str], rule: str) -> list[tuple[str, int]]:
     """Servers of texts like ``4x8`` and ``a=8``."""
-    found: list[tuple[str, int]] = []
+    servers: list[tuple[str, int]] = []
     for part in parts:
         match = re.fullmatch(SERVERS, part)
         if match is None:
             raise InputError(where, part, rule)
         if match[3]:
-            found.append((match[3], int(match[4])))
+            servers.append((match[3], int(match[4])))
         else:
             count = min(int(match[1]), MOST_SERVERS + 1)
-            found += [(f"{UNNAMED}{len(found) + k}", int(match[2])) for k in range(count)]
-    return found
+            servers += [(f"{UNNAMED}{len(servers) + k}", int(match[2])) for k in range(count)]
+    return servers

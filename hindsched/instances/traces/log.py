@@ -285,10 +285,10 @@ def read_log(
     window = [-math.inf, math.inf]
     for at, text in enumerate((submitted_from, submitted_to)):
         if text is not None:
-            found = clock.times(pd.Series([text], dtype=object)).iloc[0]
-            if found["rule"]:
-                raise InputError(f"submitted_{('from', 'to')[at]}", text, found["rule"])
-            window[at] = int(found["value"])
+            parsed = clock.times(pd.Series([text], dtype=object)).iloc[0]
+            if parsed["rule"]:
+                raise InputError(f"submitted_{('from', 'to')[at]}", text, parsed["rule"])
+            window[at] = int(parsed["value"])
     return build_log(reading, rows, *window)
 
 
@@ -351,10 +351,10 @@ def _waits(rows: pd.DataFrame) -> pd.DataFrame:
     }
     made: list[list[Any]] = []
     for kind, mask in kinds.items():
-        found = waits[mask]
-        if len(found) and (kind == "all" or len(found) < len(waits)):
-            at = np.percentile(found, [50, 95, 99, 100], method="inverted_cdf")
-            made.append([kind, len(found), found.mean(), *at.tolist()])
+        listed = waits[mask]
+        if len(listed) and (kind == "all" or len(listed) < len(waits)):
+            at = np.percentile(listed, [50, 95, 99, 100], method="inverted_cdf")
+            made.append([kind, len(listed), listed.mean(), *at.tolist()])
     return pd.DataFrame(made, columns=["kind", "rows", "mean", "median", "p95", "p99", "most"])
 
 
@@ -365,11 +365,11 @@ def _sensible(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
 
     def leave_out(role: str, mask: pd.Series, values: Any, rule: str) -> None:
         nonlocal is_left
-        found = is_left & known_true(mask)
-        is_left &= ~found
+        leaving = is_left & known_true(mask)
+        is_left &= ~leaving
         if isinstance(values, pd.Series):
-            values = values[found]
-        reading.notes.add(rows["row"][found], reading.column(role), values, rule, ASIDE)
+            values = values[leaving]
+        reading.notes.add(rows["row"][leaving], reading.column(role), values, rule, ASIDE)
 
     leave_out("gpus", gpus.isna(), "", "number of GPUs unknown")
     leave_out("gpus", gpus == 0, "0", "asks for no GPU")
@@ -433,6 +433,6 @@ def _reasons(reading: Reading, rows: pd.DataFrame, begin: float, end: float) -> 
     of_job = pd.Series(first, index=rows.index).groupby(rows["job"]).transform("min")
     why = of_job.map(dict(enumerate([*tests, ""])))
     for reason, (role, _) in tests.items():
-        found = rows[why == reason]
-        reading.notes.add(found["row"], reading.column(role), found["job"], reason, ASIDE)
+        unjudged = rows[why == reason]
+        reading.notes.add(unjudged["row"], reading.column(role), unjudged["job"], reason, ASIDE)
     return why

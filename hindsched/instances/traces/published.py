@@ -48,8 +48,8 @@ def elasticflow(log: Reading) -> pd.DataFrame:
     if path.name.endswith((".tar.gz", ".tgz", ".tar")):
         files = _members(path)
     else:
-        found = sorted(path.glob("*.csv*")) if path.is_dir() else [path]
-        files = {file.name: read_bytes(file)[0] for file in found}
+        paths = sorted(path.glob("*.csv*")) if path.is_dir() else [path]
+        files = {file.name: read_bytes(file)[0] for file in paths}
     if not files:
         raise InputError(str(path), "(no CSV file)", "must hold the clusters' CSV files")
     frames = []
@@ -243,8 +243,8 @@ def philly(log: Reading) -> pd.DataFrame:
 def _attempts(user: str, _: int, job: Any) -> list[dict[str, str]]:
     """Cells of `PHILLY` of each attempt and server, or of a job without any."""
     if not isinstance(job, dict) or not set(job) >= {"jobid", "submitted_time", "attempts"}:
-        found = ", ".join(job)[:60] if isinstance(job, dict) else str(job)
-        raise Malformed("(all)", found, "must have attempts, jobid, submitted_time")
+        value = ", ".join(job)[:60] if isinstance(job, dict) else str(job)
+        raise Malformed("(all)", value, "must have attempts, jobid, submitted_time")
     keys = {"job": "jobid", "submit": "submitted_time", "user": user, "part": "vc",
             "state": "status"}  # fmt: skip
     of_job = {role: _cell_text(job.get(key)) for role, key in keys.items()}
@@ -274,16 +274,16 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def _members(path: Path) -> dict[str, bytes]:
     """CSV files of a tar archive (plain or compressed) by name."""
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(read_bytes(path)[0])) as archive:
             for member in archive:
                 stream = archive.extractfile(member) if member.isfile() else None
                 if stream is not None and member.name.endswith(".csv"):
-                    found[Path(member.name).name] = stream.read()
+                    files[Path(member.name).name] = stream.read()
     except (tarfile.TarError, OSError, EOFError) as error:
         raise InputError(str(path), str(error), "must be a tar archive") from None
-    return found
+    return files
 
 
 ELASTICFLOW = Format(

@@ -81,21 +81,21 @@ class Notes:
             self._frames.append(pd.DataFrame(columns))
 
     def _kinds(self) -> Any:
-        found = pd.concat(self._frames[1:] or self._frames, ignore_index=True)
-        found["value"] = found["value"].map(short)
-        return found.groupby(["column", "rule", "done"], sort=False, as_index=False)
+        notes = pd.concat(self._frames[1:] or self._frames, ignore_index=True)
+        notes["value"] = notes["value"].map(short)
+        return notes.groupby(["column", "rule", "done"], sort=False, as_index=False)
 
     def to_frame(self) -> pd.DataFrame:
         """At most 100 notes of a kind, by row."""
-        found: pd.DataFrame = self._kinds().head(MOST_EXAMPLES)
-        return found.sort_values("row", kind="stable", ignore_index=True)
+        notes: pd.DataFrame = self._kinds().head(MOST_EXAMPLES)
+        return notes.sort_values("row", kind="stable", ignore_index=True)
 
     def summary(self) -> list[JsonObject]:
         """A row a kind: how many, where first, what was done; most frequent first."""
-        found = self._kinds().agg(
+        kinds = self._kinds().agg(
             count=("row", "size"), first_row=("row", "first"), first_value=("value", "first")
         )
-        rows: list[JsonObject] = found.sort_values("count", ascending=False, kind="stable").to_dict(
+        rows: list[JsonObject] = kinds.sort_values("count", ascending=False, kind="stable").to_dict(
             "records"
         )
         return rows
@@ -246,18 +246,18 @@ class Reading:
         unless it would precede what it must follow (the first known of `before`) and the second
         would not.
         """
-        found = self._parsed(role, self.clock.times, self.form.missing)
-        least, second = found["value"], found["later"]
+        parsed = self._parsed(role, self.clock.times, self.form.missing)
+        least, second = parsed["value"], parsed["later"]
         for times in reversed(before):
             least = times.fillna(least)
         repeats = second.notna()
-        taken = repeats & known_true((found["value"] < least) & (least <= second))
+        taken = repeats & known_true((parsed["value"] < least) & (least <= second))
         rule = f"the clock of {self.clock.zone} shows this time twice"
         done = "taken as the second, for it follows what is before it"
         if notes:
             self.note(repeats & ~taken, role, self.text(role), rule, "taken as the first")
             self.note(taken, role, self.text(role), rule, done)
-        return found["value"].mask(taken, second)
+        return parsed["value"].mask(taken, second)
 
     def spans(self, role: str) -> pd.Series:
         """Durations of a role in microseconds."""
@@ -282,8 +282,8 @@ class Reading:
 
     def refuse(self, mask: pd.Series, role: str, values: Any, rules: Any) -> None:
         """Refuse the log for the first of some rows, or leave them all out."""
-        found = pd.DataFrame({"value": values, "rule": rules}, index=mask.index)[mask]
-        for row, value, rule in found.itertuples():
+        refused = pd.DataFrame({"value": values, "rule": rules}, index=mask.index)[mask]
+        for row, value, rule in refused.itertuples():
             self.break_row(row, self.column(role), value, rule)
         self.broken |= mask
 
@@ -327,12 +327,12 @@ class Reading:
         """Parse each different cell once; a cell that breaks a rule is refused."""
         cells = self.text(role)
         different = pd.Index([cell for cell in cells.unique() if cell not in missing], dtype=object)
-        found = parse(pd.Series(different, index=different, dtype=object)).reindex(cells)
-        found.index = cells.index
-        wrong = found["rule"].fillna("") != ""
-        self.refuse(wrong, role, cells, found["rule"])
-        found.loc[wrong, "value"] = pd.NA
-        return found
+        parsed = parse(pd.Series(different, index=different, dtype=object)).reindex(cells)
+        parsed.index = cells.index
+        wrong = parsed["rule"].fillna("") != ""
+        self.refuse(wrong, role, cells, parsed["rule"])
+        parsed.loc[wrong, "value"] = pd.NA
+        return parsed
 
 
 def read_table(
@@ -348,15 +348,15 @@ def read_table(
     quoting: Any = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, quoting=quoting, strict=True)
     csv.field_size_limit(1 << 24)
-    found: list[tuple[int, list[str]]] = []
+    lines: list[tuple[int, list[str]]] = []
     try:
         for cells in reader:
             if any(map(str.strip, cells)):
-                found.append((reader.line_num, cells))
+                lines.append((reader.line_num, cells))
     except csv.Error as error:
         where = f"{source}, row {reader.line_num}"
         raise InputError(where, str(error), f"must be {what}") from None
-    (line, header), rows = found[0], found[1:]
+    (line, header), rows = lines[0], lines[1:]
     width, names = len(header), [name.strip() for name in header]
     while not names[-1]:  # a delimiter at the end of each line
         names.pop()
@@ -376,10 +376,10 @@ def _texts_of(values: pd.Series) -> pd.Series:
     """A frame's column as a table would write it; nothing for what is missing."""
     if pd.api.types.is_timedelta64_dtype(values):
         micro: Any = values / pd.Timedelta(microseconds=1)  # type: ignore[operator]
-        found = micro.round().fillna(0).map(seconds_text)
+        texts = micro.round().fillna(0).map(seconds_text)
     else:
-        found = values.map(str)
-    return found.where(values.notna(), "").astype(object)
+        texts = values.map(str)
+    return texts.where(values.notna(), "").astype(object)
 
 
 def _parse_names(texts: pd.Series) -> pd.DataFrame:

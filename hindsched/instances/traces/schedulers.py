@@ -213,11 +213,11 @@ def _slurm_gpus(log: Reading) -> pd.Series:
     texts = allocated.where(allocated != "", log.text("requested"))
     known: dict[str, int] = {}
     for text in texts.unique():
-        found = re.findall(r"(?a:(?:^|,)gres/gpu(:[^=,]+)?=([^,]*))", text)
-        if all(re.fullmatch(r"(?a:\d{1,9})", number) for _, number in found):
-            plain = [int(number) for kind, number in found if not kind]
+        counts = re.findall(r"(?a:(?:^|,)gres/gpu(:[^=,]+)?=([^,]*))", text)
+        if all(re.fullmatch(r"(?a:\d{1,9})", number) for _, number in counts):
+            plain = [int(number) for kind, number in counts if not kind]
             # A cluster with kinds of GPUs counts each twice: once with its kind, once without.
-            known[text] = plain[0] if plain else sum(int(number) for _, number in found)
+            known[text] = plain[0] if plain else sum(int(number) for _, number in counts)
     rule = "must count GPUs as gres/gpu=4 does"
     log.refuse(~texts.isin(list(known)), "gpus", texts, rule)
     return texts.map(known).astype(float)
@@ -309,7 +309,7 @@ def _pods(log: Reading, number: int, item: Any) -> list[dict[str, str]]:
     phase = status.get("phase")
     together = sum(_pod_gpus(container, resource) for container in inner_list(spec, "containers"))
     before = [_pod_gpus(container, resource) for container in inner_list(spec, "initContainers")]
-    found: dict[str, Any] = {
+    cells: dict[str, Any] = {
         "pod": meta.get("name"),
         "job": group,
         "submit": meta.get("creationTimestamp"),
@@ -321,7 +321,7 @@ def _pods(log: Reading, number: int, item: Any) -> list[dict[str, str]]:
         "user": meta.get("namespace"),
         "phase": phase,
     }
-    return [{role: str(value or "") for role, value in found.items()}]
+    return [{role: str(value or "") for role, value in cells.items()}]
 
 
 def _pod_gpus(container: JsonObject, resource: str) -> int:

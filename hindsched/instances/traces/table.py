@@ -198,7 +198,7 @@ def _add_up_attempts(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.assign(gpus=gpus).drop_duplicates(attempt)
     start, end, by = rows["start"], rows["end"], rows.groupby("job", sort=False)
     before = by["end"].shift().fillna(rows["submit"])
-    found = pd.DataFrame({
+    attempts = pd.DataFrame({
         "job": rows["job"],
         "length": end - start,
         "is_unknown": start.isna() | end.isna(),
@@ -207,15 +207,15 @@ def _add_up_attempts(rows: pd.DataFrame) -> pd.DataFrame:
         "still_runs": end.isna() & ~rows["job"].duplicated(keep="last"),
     }).groupby("job", sort=False)  # fmt: skip
     jobs = rows.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
-    unknown = found["is_unknown"].any()
+    unknown = attempts["is_unknown"].any()
     reasons = {
         "no submission time": jobs["submit"].isna(),
-        "never started": found["never_ran"].any(),
-        "still running when the trace ended": found["still_runs"].any(),
+        "never started": attempts["never_ran"].any(),
+        "still running when the trace ended": attempts["still_runs"].any(),
         "an attempt without start or end": unknown,
-        "times of the attempts run backwards": found["runs_backwards"].any(),
+        "times of the attempts run backwards": attempts["runs_backwards"].any(),
     }
     return jobs.assign(
-        duration=found["length"].sum().mask(unknown),
+        duration=attempts["length"].sum().mask(unknown),
         reason=np.select([*reasons.values()], [*reasons], ""),
     )

@@ -16,7 +16,7 @@ import numpy as np
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import Keywords
-from hindsched.limits import nobody_asked, time_limit
+from hindsched.limits import is_unlimited, time_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.base import Method, family_solvers
@@ -97,7 +97,7 @@ def solve(
         return check_result(result, chosen.gap)
     if on_progress is None and chosen.progress:
         on_progress = LineProgress(limit=chosen.time_limit)
-    if method == "auto" and chosen.time_limit is chosen.work_limit is None and nobody_asked():
+    if method == "auto" and chosen.time_limit is chosen.work_limit is None and is_unlimited():
         check_size(instance)
     compile_solve(instance.family)
     started = time.perf_counter()

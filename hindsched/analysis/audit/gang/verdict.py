@@ -200,7 +200,7 @@ def _idle_hours(log: Log, schedule: Schedule) -> pd.DataFrame:
     cut = cut[(cut >= first) & (cut <= last)]
     used, present, running = (c.reindex(cut, method="ffill").fillna(0) for c in curves)
     free = (schedule.solution.instance.total_gpus - used).clip(lower=0)
-    idle = np.minimum(free, (present - running).clip(lower=0))[:-1] * np.diff(cut)
+    idle: Any = np.minimum(free, (present - running).clip(lower=0))[:-1] * np.diff(cut)
     found = idle.groupby(np.searchsorted(edges, cut[:-1], side="right") - 1).sum()
     found = found[found > 0].sort_values(ascending=False, kind="stable")
     hours = [

@@ -147,9 +147,9 @@ class DeclarativeProgram(ABC):
             lines.append(f"  {part.name:{width}s}  {part.doc}{unit}")
             if part.kind != "objective":
                 kind = "rows" if part.kind == "constraint" else "columns"
-                whole = f", {part.integers} integer," if part.integers else ""
+                integers = f", {part.integers} integer," if part.integers else ""
                 over = f" over {', '.join(part.indices)}" if part.indices else ""
-                lines.append(f"  {'':{width}s}  {part.size} {kind}{whole}{over}")
+                lines.append(f"  {'':{width}s}  {part.size} {kind}{integers}{over}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -188,10 +188,10 @@ class PyomoProgram(DeclarativeProgram):
                 data = [item for component in components for item in component.values()]
                 active = [item for item in data if is_variable or item.active]
                 if active:
-                    whole = sum(not item.is_continuous() for item in active if is_variable)
+                    integers = sum(not item.is_continuous() for item in active if is_variable)
                     indices, unit = self.indices(first), self.unit(name, kind)
                     doc = (first.doc or "").partition("$")[0].strip()
-                    listed.append(Component(name, kind, doc, indices, unit, len(active), whole))
+                    listed.append(Component(name, kind, doc, indices, unit, len(active), integers))
         return listed
 
     def indices(self, component: ModelComponent) -> tuple[str, ...]:

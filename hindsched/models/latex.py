@@ -41,8 +41,8 @@ def latex(program: Any) -> str:
         number = re.match(r"\(([^()]+)\)\s*(.*)", sentence, re.DOTALL)
         tag = rf" \tag{{{_escaped(number[1])}}}" if number else ""
         over = f", for each {', '.join(part.indices)}" if part.indices else ""
-        said = _escaped(f"{number[2] if number else sentence or part.name}{over}:".strip())
-        lines.append(f"{said}\n\\[ {written.strip('$ ')}{tag} \\]")
+        heading = _escaped(f"{number[2] if number else sentence or part.name}{over}:".strip())
+        lines.append(f"{heading}\n\\[ {written.strip('$ ')}{tag} \\]")
     return "\n\n".join(lines) + "\n"
 
 

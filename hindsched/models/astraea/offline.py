@@ -35,7 +35,7 @@ from hindsched.models.astraea.printed import AstraeaPrinted
 from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
-from hindsched.models.windows.block import CapacityRows, Family, JobBlock, equation
+from hindsched.models.windows.block import CapacityRows, Family, WindowJobBlock, equation
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
@@ -131,9 +131,9 @@ class AstraeaSubproblem(program.WindowSubproblem):
         if room is not None:
             room = {name: np.floor(left + 1e-6) for name, left in room.items()}
         super().set(prices, room)
-        whole = self.family.cluster.server_capacity.sum(axis=0)
+        in_all = self.family.cluster.server_capacity.sum(axis=0)
         for r, t in self.model.quota:
-            self.model.quota[r, t].set_value(float(whole[r] if quota is None else quota[t - 1, r]))
+            self.model.quota[r, t].set_value(float(in_all[r] if quota is None else quota[t - 1, r]))
 
 
 def program_bytes(instance: AstraeaInstance, jobs: Iterable[int]) -> float:
@@ -186,7 +186,7 @@ def build_offline(
     closed, must = fixed.keys() | commitments.rejected, formulation.startswith("must-complete")
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in closed]
     spanned = spans(instance, jobs, must=must, now=now)
-    model, blocks = pyo.ConcreteModel(name=instance.name), dict[int, JobBlock]()
+    model, blocks = pyo.ConcreteModel(name=instance.name), dict[int, WindowJobBlock]()
     if form == PRINTED:
         model.job = pyo.Block(jobs)
         for j, (first, _) in spanned.items():
@@ -258,8 +258,8 @@ def build_subproblem(
     sets = sets_by_job(instance, {position: (record.arrival + 1, last)})[position]
     model, block, used, paid = program.subproblem_model(position, family, sets, "4a", "9a")
     in_all = on_all_servers(used)
-    whole = {(r, t): float(family.cluster.server_capacity[:, r].sum()) for r, t in in_all}
-    model.quota = pyo.Param(list(in_all), mutable=True, initialize=whole, within=pyo.Reals)
+    capacity = {(r, t): float(family.cluster.server_capacity[:, r].sum()) for r, t in in_all}
+    model.quota = pyo.Param(list(in_all), mutable=True, initialize=capacity, within=pyo.Reals)
 
     @model.Constraint(list(in_all), doc="(3a), (3b) what the job's tenant may use in all")
     def eq_3a(m: Model, r: int, t: int) -> Expr:

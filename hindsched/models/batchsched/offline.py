@@ -35,7 +35,7 @@ from hindsched.models.batchsched.printed import BatchschedPrinted
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
 from hindsched.models.windows import sets as windows
-from hindsched.models.windows.block import CapacityRows, Family, JobBlock
+from hindsched.models.windows.block import CapacityRows, Family, WindowJobBlock
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 
@@ -149,7 +149,7 @@ def build_offline(
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
     free, model = windows.left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
-    blocks = dict[int, JobBlock]()
+    blocks = dict[int, WindowJobBlock]()
     if form == PRINTED:
         model.job = pyo.Block(jobs)
         for j in jobs:

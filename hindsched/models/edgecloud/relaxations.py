@@ -134,20 +134,20 @@ def build_ilp_4(instance: EdgecloudInstance, *, relax: bool = False) -> FlowTime
     With limited storage it has the rows of (8). `relax` drops integrality (4h).
     """
     slots = instance.cloud_slots.tolist()
-    return build_fractional(instance, plus=False, edge=slots, whole=not relax)
+    return build_fractional(instance, plus=False, edge=slots, integral=not relax)
 
 
 def build_fractional(
     instance: EdgecloudInstance, *, plus: bool = True, layout: str = "groups",
     at_once: bool = True, last: Mapping[int, int] | None = None, edge: list[int] | None = None,
-    whole: bool = False,
+    integral: bool = False,
 ) -> FlowTimeRelaxation:  # fmt: skip
     """Build LP (4)+, or LP (4) without `plus`; with limited storage (8), (7b) in the form of (9).
 
     In the layout ``groups`` it is exact; ``types`` adds up all workers of a type, at a job's
     shortest upload, and leaves storage out: a relaxation for large instances. (4e) is there if
     `at_once`. `last` are last slots by job, in place of `relaxation_last_slots`, `edge` slots of a
-    chunk at the edge in place of the instance's. `whole` keeps integrality (4h).
+    chunk at the edge in place of the instance's. `integral` keeps integrality (4h).
     """
     jobs = range(len(instance.jobs))
     last = relaxation_last_slots(instance) if last is None else last
@@ -160,7 +160,7 @@ def build_fractional(
     D, r = instance.chunks.tolist(), instance.arrivals.tolist()
     cloud = instance.cloud_slots.tolist()
     slots = grouped(sets.by_job)
-    domain = pyo.NonNegativeIntegers if whole else pyo.NonNegativeReals
+    domain = pyo.NonNegativeIntegers if integral else pyo.NonNegativeReals
     m = pyo.ConcreteModel("edgecloud_relaxation_4")
     m.y = pyo.Var(sets.edge, domain=domain, doc="(4) workers of a group that train the job")
     m.k = pyo.Var(sets.cloud, domain=domain, doc="(4) cloud workers that train it")

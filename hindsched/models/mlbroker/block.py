@@ -29,10 +29,10 @@ from hindsched.models.mlbroker.sets import Bills, MlbrokerJobSets
 
 def paper_job(b: Model, f: MlbrokerJobSets, relax: bool = False) -> None:
     """Fill a block with (8) as printed; relaxed, v and z lose their upper bounds, too (9k)."""
-    whole, binary = pyo.NonNegativeIntegers, pyo.Binary
+    integer, binary = pyo.NonNegativeIntegers, pyo.Binary
     if relax:
-        whole = binary = pyo.NonNegativeReals
-    _add_variables(b, f, whole, binary, link=whole, most=None, relax=relax)
+        integer = binary = pyo.NonNegativeReals
+    _add_variables(b, f, integer, binary, link=integer, most=None, relax=relax)
     _add_printed_rules(b, f)
 
     @b.Constraint(f.places, doc="(8g) U v >= y + s with U = N + 1")
@@ -48,10 +48,10 @@ def paper_job(b: Model, f: MlbrokerJobSets, relax: bool = False) -> None:
 
 def tight_job(b: Model, f: MlbrokerJobSets, prices: Bills, relax: bool = False) -> None:
     """Fill a block with (8) as it is meant; its cost has the units at their price, no fees."""
-    whole, binary = pyo.NonNegativeIntegers, pyo.Binary
+    integer, binary = pyo.NonNegativeIntegers, pyo.Binary
     if relax:
-        whole, binary = pyo.NonNegativeReals, pyo.UnitInterval
-    _add_variables(b, f, whole, binary, link=pyo.NonNegativeReals, most=1.0, relax=relax)
+        integer, binary = pyo.NonNegativeReals, pyo.UnitInterval
+    _add_variables(b, f, integer, binary, link=pyo.NonNegativeReals, most=1.0, relax=relax)
     _add_printed_rules(b, f)
     b.discounted = pyo.Var(
         f.tiers, domain=pyo.NonNegativeReals, doc="(ours) units bought at the lower price"
@@ -94,11 +94,11 @@ def tight_job(b: Model, f: MlbrokerJobSets, prices: Bills, relax: bool = False) 
 
 
 def _add_variables(
-    b: Model, f: MlbrokerJobSets, whole: object, binary: object, link: object, most: float | None,
+    b: Model, f: MlbrokerJobSets, integer: object, binary: object, link: object, most: float | None,
     relax: bool,
 ) -> None:  # fmt: skip
     """(8k), (9k)."""
-    b.workers = pyo.Var(f.places, domain=whole, doc="(8k) y, workers")
+    b.workers = pyo.Var(f.places, domain=integer, doc="(8k) y, workers")
     if not relax:  # whole workers for data that may not leave: exact, where (8a) has tolerances
         for place in f.places:
             b.workers[place].setlb(f.pinned[place])

@@ -245,7 +245,7 @@ def build_packing(
         (m.on_workers, "workers", plan.workers, {i: plan.jobs[i].worker_room for i in m.job}),
         (m.on_ps, "servers", plan.ps, {i: plan.jobs[i].ps_room for i in m.job}),
     ):
-        asked = {(i, t): n for i, block in m.job.items() for t, n in block.component(name).items()}
+        demand = {(i, t): n for i, block in m.job.items() for t, n in block.component(name).items()}
         able = grouped(
             (cell, i) for i, cells in rooms.items() for cell in cells if cell[1] <= ends[i]
         )
@@ -255,14 +255,14 @@ def build_packing(
             for (g, t), jobs in able.items() if (g, t) not in patterns
             for i in jobs for server in servers.members[g]
         }  # fmt: skip
-        _place_units(b, asked, servers, room)
-        sides.append(PackedUnits(asked, b, servers, patterns))
+        _place_units(b, demand, servers, room)
+        sides.append(PackedUnits(demand, b, servers, patterns))
     return PackingProgram(instance, m, sides)
 
 
 def _place_units(
     b: Model,
-    demanded: Mapping[Cell, Expr],
+    demand: Mapping[Cell, Expr],
     servers: Servers,
     room: Mapping[tuple[int, int, int], int],
 ) -> None:
@@ -277,7 +277,7 @@ def _place_units(
         (units, server, (t,), shares[i, group_of[server]])
         for (i, server, t), units in b.alone.items()
     )  # fmt: skip
-    held: dict[Cell, list[Expr]] = {cell: [] for cell in demanded}
+    held: dict[Cell, list[Expr]] = {cell: [] for cell in demand}
     for units in (b.held, b.alone):
         for (i, _, t), count in units.items():
             held[i, t].append(count)
@@ -288,4 +288,4 @@ def _place_units(
 
     @b.Constraint(list(held), doc="(ours) units that the servers hold")
     def placed(_: Model, i: int, t: int) -> Expr:
-        return demanded[i, t] <= total(held[i, t])
+        return demand[i, t] <= total(held[i, t])

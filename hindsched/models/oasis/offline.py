@@ -40,7 +40,7 @@ from hindsched.models import base
 from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
 from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.models.oasis import block as blocks
-from hindsched.models.oasis.sets import Cell, OasisSets, Servers
+from hindsched.models.oasis.sets import OasisSets, Servers
 from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
 from hindsched.solutions.oasis.solution import OasisSolution
 
@@ -283,8 +283,11 @@ def build_subproblem(instance: OasisInstance, position: int, formulation: str) -
         rule=lambda b, _: blocks.add_job(b, sets, "strong", blocks.Domains(), must_run=True),
     )
     block = m.job[position]
-    m.worker_price, m.worker_room = _prices(sets.worker_room), _room(sets.worker_room)
-    m.ps_price, m.ps_room = _prices(sets.ps_room), _room(sets.ps_room)
+    for name, room in (("worker", sets.worker_room), ("ps", sets.ps_room)):
+        price = pyo.Param(list(room), initialize=0.0, mutable=True, domain=pyo.Reals)
+        fits = pyo.Param(list(room), initialize=room, mutable=True, domain=pyo.NonNegativeIntegers)
+        m.add_component(f"{name}_price", price)
+        m.add_component(f"{name}_room", fits)
 
     @m.Constraint(list(sets.worker_room), doc="(30) workers that fit in what is left of a server")
     def eq_30(m: Model, h: int, t: int) -> Expr:
@@ -303,14 +306,6 @@ def build_subproblem(instance: OasisInstance, position: int, formulation: str) -
     return OasisSubproblem(
         instance=instance, formulation=formulation, model=m, position=position, plan=plan
     )
-
-
-def _prices(room: dict[Cell, int]) -> pyo.Param:
-    return pyo.Param(list(room), initialize=0.0, mutable=True, domain=pyo.Reals)
-
-
-def _room(room: dict[Cell, int]) -> pyo.Param:
-    return pyo.Param(list(room), initialize=room, mutable=True, domain=pyo.NonNegativeIntegers)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -94,7 +94,7 @@ def equation(
     return add
 
 
-class JobBlock(ABC):
+class WindowJobBlock(ABC):
     """A job's Pyomo block in any form: its part of an objective, the way to and from schedules."""
 
     block: Model
@@ -131,7 +131,7 @@ class JobBlock(ABC):
         """Set the variables to rows."""
 
 
-class ModesJob(JobBlock):
+class ModesJob(WindowJobBlock):
     """A job by its modes: the variables ``u``, ``y`` and, in pieces, ``e``."""
 
     def __init__(self, block: Model, family: Family, job: WindowJobSets, relax: bool) -> None:

@@ -27,11 +27,11 @@ from pyomo.environ import quicksum as total
 
 from hindsched.instances.modes import durations, most_workers, units
 from hindsched.models.algebra import Expr, Model, Use, binary, integer
-from hindsched.models.windows.block import Family, JobBlock
+from hindsched.models.windows.block import Family, WindowJobBlock
 from hindsched.solutions.window_solution import WindowRow
 
 
-class PrintedJob(JobBlock):
+class PrintedJob(WindowJobBlock):
     """A job's block with the variables and rules of both papers; a family's own adds the others."""
 
     BY_SLOT: ClassVar[bool]

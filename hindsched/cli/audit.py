@@ -32,7 +32,7 @@ def audit(
 
     The time limit is for everything, the folder with page, tables and proofs included.
     """
-    from hindsched.analysis.plots import NO_PICTURES, has_matplotlib
+    from hindsched.analysis.plot import NO_PICTURES, has_matplotlib
 
     opt.check_targets([log], output=None if output is None else f"{output}/audit.html")
     found = hs.audit(

@@ -28,7 +28,7 @@ def figure(
 
     Without matplotlib there is no PNG. A trace is one in Philly's format.
     """
-    from hindsched.analysis import plots
+    from hindsched.analysis import plot
     from hindsched.analysis.figures import base
     from hindsched.analysis.figures.claims import claims_of, verdicts_on
     from hindsched.analysis.tables import to_csv
@@ -54,11 +54,11 @@ def figure(
         frame = found.run(scale, lambda text: status.update(text))
     say(f"{family}, figure {number}: {found.title}")
     write_text(to_csv(frame), csv)
-    has_picture = plots.has_matplotlib()
+    has_picture = plot.has_matplotlib()
     if has_picture:
-        plots.save(found.picture(frame), png)
+        plot.save(found.picture(frame), png)
     else:
-        say(plots.NO_PICTURES)
+        say(plot.NO_PICTURES)
     verdicts = verdicts_on(family, number, frame, at_scale=scale.is_papers)
     summary = {
         "family": family, "figure": number, "title": found.title,

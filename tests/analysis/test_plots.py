@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.plots import used_shares as utilisation
+from hindsched.analysis.plot import used_shares as utilisation
 from hindsched.errors import InputError
 from hindsched.solutions.base import build_solution
 

@@ -12,7 +12,7 @@ from functools import cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.plots import GREY, MARKERS, colour, look
+from hindsched.analysis.plot import GREY, MARKERS, colour, look
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module, has_module

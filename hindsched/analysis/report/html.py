@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis import plots
+from hindsched.analysis import plot
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio
 from hindsched.analysis.statistics import Verdict, profile_rows
@@ -134,7 +134,7 @@ def _pictures(comparison: Comparison, family: str) -> list[tuple[str, str]]:
     import pandas as pd
 
     found = comparison.by_family[family]
-    if not plots.has_matplotlib():
+    if not plot.has_matplotlib():
         return []
     rows = [
         {"family": family, "instance": row.instance, "algorithm": name,
@@ -142,22 +142,22 @@ def _pictures(comparison: Comparison, family: str) -> list[tuple[str, str]]:
         for name, own in found.items() for row in own
     ]  # fmt: skip
     profiles = pd.DataFrame(profile_rows(found, PROFILE_POINTS))
-    return [(RATIOS, _markup(plots.ratios(pd.DataFrame(rows)))),
-            (PROFILES, _markup(plots.profiles(profiles)))]  # fmt: skip
+    return [(RATIOS, _markup(plot.ratios(pd.DataFrame(rows)))),
+            (PROFILES, _markup(plot.profiles(profiles)))]  # fmt: skip
 
 
 def _schedule(store: ResultStore, item: InstanceComparison) -> str | None:
     """The best schedule that was found offline, drawn as an example."""
     path = store.solution_file(item.offline)
-    if path is None or not plots.has_matplotlib():
+    if path is None or not plot.has_matplotlib():
         return None
     (instance,) = (one for one in store.instances if one.name == item.instance)
-    return _markup(plots.gantt(read_solution(path, instance)))
+    return _markup(plot.gantt(read_solution(path, instance)))
 
 
 def _markup(axes: Any) -> str:
     """A picture as a part of a page: short numbers, and without what else an SVG file has."""
-    text = plots.render(axes.figure, "svg", "none").decode()
+    text = plot.render(axes.figure, "svg", "none").decode()
     beside = (
         r'<metadata>.*?</metadata>|<clipPath.*?</clipPath>| (xmlns(:\w+)?|clip-path)="[^"]*"'
         r'| transform="rotate\(-0 [^"]*"|(?<= )xlink:|(?<=<g) id="\w+"'

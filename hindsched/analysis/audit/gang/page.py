@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis import plots
+from hindsched.analysis import plot
 from hindsched.analysis.audit.gang.verdict import held_rows, seconds
 from hindsched.analysis.report.html import page_environment
 from hindsched.analysis.tables import jsonable, to_csv
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Audit = Any  # the class `Audit` of the file that calls this one
 ROWS_SHOWN = 25
-LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = plots.PALETTE[0], plots.PALETTE[2], plots.PALETTE[5]
+LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = plot.PALETTE[0], plot.PALETTE[2], plot.PALETTE[5]
 MOST_STEPS = 600  # stretches of time over which a curve is averaged
 
 
@@ -54,12 +54,12 @@ def _cell(value: object) -> str:
 
 def draw(audit: Audit) -> dict[str, bytes]:
     """Pictures by their name; none without matplotlib."""
-    if not plots.has_matplotlib():
+    if not plot.has_matplotlib():
         return {}
     drawn = {"schedulers": plot_policies(audit)}
     if audit.schedule.is_known:
         drawn["use"] = plot_use(audit)
-    return {name: plots.render(axes.figure, "png") for name, axes in drawn.items()}
+    return {name: plot.render(axes.figure, "png") for name, axes in drawn.items()}
 
 
 def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
@@ -82,7 +82,7 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
     page = environment.get_template("page.html").render(
         audit=audit, log=audit.log, capacity=audit.log.need_capacity(), versions=versions(),
         pictures={name: base64.b64encode(data).decode("ascii") for name, data in pictures.items()},
-        no_pictures="" if plots.has_matplotlib() else plots.NO_PICTURES,
+        no_pictures="" if plot.has_matplotlib() else plot.NO_PICTURES,
         files=[str(file) for file in (instance, best, certificate)] if audit.best else (),
     )  # fmt: skip
     write_text(page, place / "audit.html")
@@ -107,11 +107,11 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
     return [*written, *(place / name for name in content)]
 
 
-@plots.look()
+@plot.look()
 def plot_use(audit: Audit) -> Axes:
     """Draw GPUs in use over time: the log's, the best schedule's, and how many there are."""
     log, room, held, best = audit.log, audit.instance.total_gpus, held_rows(audit.log), audit.best
-    ax = plots.new_axes(8.6, 3.2)
+    ax = plot.new_axes(8.6, 3.2)
     end = int(audit.schedule.solution.completions.max())
     used = use_over_time(held["start"], held["end"], held["gpus"])
     areas = {"log": (used, LOG_COLOUR, 0.35, 0)}
@@ -124,7 +124,7 @@ def plot_use(audit: Audit) -> Axes:
         rows = best.solution.rows
         curve = use_over_time(rows.start, rows.end, rows.gpus)
         ax.step(*_curve(log, curve, end), where="post", color=BEST_COLOUR, lw=1, label=best.name)
-    ax.axhline(room, color=plots.GREY, lw=1, ls="--")
+    ax.axhline(room, color=plot.GREY, lw=1, ls="--")
     ax.set_ylim(0, None)
     ax.set_ylabel(f"GPUs in use (of {room})")
     ax.set_xlabel(f"time ({log.zone or 'UTC'})" if log.clock == "stamps" else "hours")
@@ -132,13 +132,13 @@ def plot_use(audit: Audit) -> Axes:
     return ax
 
 
-@plots.look()
+@plot.look()
 def plot_policies(audit: Audit) -> Axes:
     """Draw every scheduler's value beside the interval of the best possible."""
     frame, verdict = audit.to_frame(), audit.verdict
-    ax = plots.new_axes(7.2, 1.1 + 0.28 * len(frame))
+    ax = plot.new_axes(7.2, 1.1 + 0.28 * len(frame))
     names = frame["scheduler"] + np.where(frame["pauses"], " *", "")
-    colours = np.where(frame["scheduler"] == "log", LOG_COLOUR, plots.GREY)
+    colours = np.where(frame["scheduler"] == "log", LOG_COLOUR, plot.GREY)
     ax.barh(range(len(frame)), frame["value"], color=colours, height=0.65)
     ax.set_yticks(range(len(frame)), names)
     ax.set_ylim(len(frame) - 0.4, -0.6)

@@ -26,8 +26,8 @@ from cpu_clock import count_cpu_seconds
 from jinja2 import StrictUndefined, Template
 
 import hindsched as hs
-from hindsched.analysis.audit.gang.verdict import Verdict, seconds
-from hindsched.analysis.interval import Interval
+from hindsched.analysis.audit.gang.verdict import AuditVerdict, seconds
+from hindsched.analysis.bounds import Bounds
 from hindsched.instances.gang.generator import from_trace
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.instances.traces.log import read_log
@@ -91,12 +91,12 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def within(found: Verdict) -> str:
+def within(found: AuditVerdict) -> str:
     """Within which factors of the best possible a schedule is."""
     return str(found.ratio)
 
 
-def between(found: Verdict) -> str:
+def between(found: AuditVerdict) -> str:
     """Where the best possible lies."""
     assert found.best.lower is not None
     assert found.best.upper is not None
@@ -253,7 +253,7 @@ def gpus_for(rows: pd.DataFrame) -> int:
 def interval_row(name: str, numbers: list[float]) -> dict[str, Any]:
     """A list, what policies do with it, and what the best possible is."""
     jobs, gpus, fifo, easy, sjf, proven, found = numbers
-    verdict = Verdict("mean-jct", fifo / jobs, Interval(proven / jobs, found / jobs))
+    verdict = AuditVerdict("mean-jct", fifo / jobs, Bounds(proven / jobs, found / jobs))
     return {
         "list": name,
         "jobs": f"{jobs:,.0f}",

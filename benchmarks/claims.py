@@ -41,12 +41,12 @@ from hindsched.analysis.figures.claims import (
     REPRODUCED,
     CaseResult,
     Claim,
-    Verdict,
+    ClaimVerdict,
     case_words,
     claims,
     claims_of,
     digits,
-    judge,
+    judge_claim,
     measured,
     measured_words,
 )
@@ -317,7 +317,7 @@ class Judged:
     plan: Plan
     claim: Claim
     results: list[CaseResult]
-    verdict: Verdict
+    verdict: ClaimVerdict
     run: dict[str, Any] | None
 
     @property
@@ -360,14 +360,14 @@ def judged() -> list[Judged]:
             own = [plan for plan in plans if claim.figure in plan.figures]
             if claim.measure is None:
                 plan = Plan(family, claim.figure, 0)
-                found.append(Judged(plan, claim, [], Verdict(NOT_RUN), None))
+                found.append(Judged(plan, claim, [], ClaimVerdict(NOT_RUN), None))
             for plan in own if claim.measure is not None else ():
                 record = kept.get(plan.name)
                 if record is None:
-                    found.append(Judged(plan, claim, [], Verdict(NOT_AT_SCALE), None))
+                    found.append(Judged(plan, claim, [], ClaimVerdict(NOT_AT_SCALE), None))
                     continue
                 results = measured(claim, frame_of(plan.name))
-                verdict = judge(claim, results, at_scale=bool(record["at_scale"]))
+                verdict = judge_claim(claim, results, at_scale=bool(record["at_scale"]))
                 found.append(Judged(plan, claim, results, verdict, record))
     return found
 

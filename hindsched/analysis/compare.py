@@ -256,9 +256,9 @@ def _store(
         settings = {} if run_limit is None else {"run_limit": run_limit}
         return ResultStore.create(folder, instances, tasks, settings)
     store = ResultStore.open(folder)
-    wanted = {instance.name: instance.sha256() for instance in instances}
+    hashes = {instance.name: instance.sha256() for instance in instances}
     same_tasks = store.manifest["tasks"] == [task.to_dict() for task in tasks]
-    if wanted != store.manifest["instances"] or not same_tasks or run_limit != store.run_limit:
+    if hashes != store.manifest["instances"] or not same_tasks or run_limit != store.run_limit:
         raise InputError("out", str(folder), "holds another comparison: go elsewhere")
     return store
 
@@ -293,8 +293,10 @@ def progress_bar(
 
 def check_options(options: Keywords, *functions: Callable[..., Any]) -> None:
     """Refuse options that neither functions nor solves have; the closest name is named."""
-    own = [item for function in functions for item in signature(function).parameters.values()]
-    known = [item.name for item in own if item.kind is item.KEYWORD_ONLY]
+    parameters = [
+        item for function in functions for item in signature(function).parameters.values()
+    ]
+    known = [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
     known += [item.name for item in fields(SolveOptions) if item.name not in known]
     for name, value in options.items():
         if name not in known:
@@ -326,41 +328,41 @@ def plan_tasks(
     for family in families:
         if method not in (known := methods(family)):
             raise InputError("method", method, f"must be one of {', '.join(known)}")
-    entries = _entries(families, contenders, settings or {})
+    entries = _all_entries(families, contenders, settings or {})
     solves: list[Task] = []
     runs: list[Task] = []
     for instance in instances:
         formulation, has_rivals = instance.check_formulation(None), False
         for contender, entry in entries[instance.family].items():
-            held = None if isinstance(contender, str) else contender
+            custom = None if isinstance(contender, str) else contender
             has_rivals |= entry.algorithm.relaxes(formulation)
             for seed in range(seeds if entry.algorithm.randomised else 1):
-                name, own = entry.label, entry.settings
-                runs.append(Task(ONLINE, instance.name, name, seed, own, held))
-        asked = dict(offline or {})
-        solves.append(Task(OFFLINE, instance.name, settings=asked, has_rivals=has_rivals))
+                name, used = entry.label, entry.settings
+                runs.append(Task(ONLINE, instance.name, name, seed, used, custom))
+        options = dict(offline or {})
+        solves.append(Task(OFFLINE, instance.name, settings=options, has_rivals=has_rivals))
     return solves + runs
 
 
-def _entries(
+def _all_entries(
     families: Sequence[str], contenders: Sequence[Contender] | None, settings: Keywords
 ) -> dict[str, dict[Contender, Entry]]:
     """What runs on each family's instances; each name and setting is some family's."""
-    found: dict[str, dict[Contender, Entry]] = {}
+    entries: dict[str, dict[Contender, Entry]] = {}
     for family in families:
         known = algorithms(family)
-        found[family] = {
+        entries[family] = {
             item: Entry.of(family, item, settings)
             for item in (known if contenders is None else contenders)
             if not isinstance(item, str) or item in known or not is_registered_name(item)
         }
-    every = [entry for own in found.values() for entry in own.values()]
+    every = [entry for listed in entries.values() for entry in listed.values()]
     for item in contenders or ():
-        if isinstance(item, str) and not any(item in own for own in found.values()):
+        if isinstance(item, str) and not any(item in listed for listed in entries.values()):
             words = dict.fromkeys(word for family in families for word in algorithms(family))
             raise InputError("algorithm", item, f"must be one of {', '.join(words)}")
-    held = [item for item in contenders or () if not isinstance(item, str)]
-    labels = [own[item].label for own in found.values() for item in held]
+    objects = [item for item in contenders or () if not isinstance(item, str)]
+    labels = [listed[item].label for listed in entries.values() for item in objects]
     for label in labels:
         if labels.count(label) > len(families):
             raise InputError("algorithm", label, "stands twice: objects differ by their settings")
@@ -369,4 +371,4 @@ def _entries(
         if key not in names:
             rule = f"the algorithms have the settings: {', '.join(names) or 'none'}"
             raise InputError(f"set.{key}", value, rule)
-    return found
+    return entries

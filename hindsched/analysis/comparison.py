@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis import statistics as stats
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio, Optimum, optimum_of
-from hindsched.analysis.statistics import CONFIDENCE, Summary, Verdict
+from hindsched.analysis.statistics import CONFIDENCE, FamilyVerdict, Summary
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Record
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
@@ -48,26 +48,26 @@ class InstanceComparison:
 
     def to_dict(self) -> JsonObject:
         """The object that ``ratio --json`` prints."""
-        told = ("method", "objective", "bound", "gap", "seconds", "error")
+        facts = ("method", "objective", "bound", "gap", "seconds", "error")
         return {
             "instance": self.instance,
             "family": self.family,
             "optimum": self.optimum.to_dict(),
-            "offline": {name: self.offline.get(name) for name in told},
+            "offline": {name: self.offline.get(name) for name in facts},
             "algorithms": [row.to_dict() for row in self.algorithms],
             "note": INVERSE_NOTE,
         }
 
     def to_frame(self) -> pd.DataFrame:
         """One row a run, as a pandas frame."""
-        return _frame([row for found in self.algorithms for row in found.rows()])
+        return _table([row for each in self.algorithms for row in each.rows()])
 
     def is_better(self, first: str, second: str) -> bool:
         """Whether one algorithm's mean objective is better than another's."""
-        one, other = self.algorithm(first).objective, self.algorithm(second).objective
-        if one is None or other is None:
+        value, rival = self.algorithm(first).objective, self.algorithm(second).objective
+        if value is None or rival is None:
             return False
-        return one > other if self.optimum.sense == "max" else one < other
+        return value > rival if self.optimum.sense == "max" else value < rival
 
     def lines(self) -> list[tuple[str, ...]]:
         """Cells of the text table: the optimum, then objective and ratio of each algorithm."""
@@ -104,7 +104,7 @@ class Comparison:
             if record["kind"] == ONLINE:
                 online.setdefault(record["instance"], []).append(record)
         return [
-            _compare_one(item, online.get(item["instance"], []))
+            _instance_comparison(item, online.get(item["instance"], []))
             for item in self.records
             if item["kind"] == OFFLINE
         ]
@@ -122,36 +122,38 @@ class Comparison:
     @cached_property
     def by_family(self) -> dict[str, dict[str, list[AlgorithmRatio]]]:
         """Ratios by family and algorithm."""
-        found: dict[str, dict[str, list[AlgorithmRatio]]] = {}
+        families: dict[str, dict[str, list[AlgorithmRatio]]] = {}
         for item in self.instances:
-            own = found.setdefault(item.family, {})
+            ratios = families.setdefault(item.family, {})
             for row in item.algorithms:
-                own.setdefault(row.algorithm, []).append(row)
-        return found
+                ratios.setdefault(row.algorithm, []).append(row)
+        return families
 
     @cached_property
     def summaries(self) -> list[Summary]:
         """One per family and algorithm, over its instances."""
-        return [stats.summary(rows) for own in self.by_family.values() for rows in own.values()]
+        return [
+            stats.summary(rows) for ratios in self.by_family.values() for rows in ratios.values()
+        ]
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[FamilyVerdict]:
         """The verdict on each family, in their order."""
-        found = []
+        verdicts = []
         for family in self.by_family:
             items = [item for item in self.instances if item.family == family]
-            own = [one for one in self.summaries if one.family == family]
-            online = stats.ranked([one for one in own if one.is_online])
-            ahead = [one.algorithm for one in online[:2]]
-            verdict = Verdict(
+            summaries = [each for each in self.summaries if each.family == family]
+            online = stats.ranked([each for each in summaries if each.is_online])
+            ahead = [each.algorithm for each in online[:2]]
+            verdict = FamilyVerdict(
                 family,
                 ranking=online,
                 optima=[item.optimum for item in items],
-                own=next((one for one in own if one.algorithm == family), None),
-                left_out=[one.label for one in own if not one.keeps_rules],
+                paper=next((each for each in summaries if each.algorithm == family), None),
+                left_out=[each.label for each in summaries if not each.keeps_rules],
                 is_ahead=len(ahead) == 2 and all(item.is_better(*ahead) for item in items),
             )
-            found.append(verdict)
-        return found
+            verdicts.append(verdict)
+        return verdicts
 
     def summary_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """One row a family and algorithm: mean, median and worst ratio over the instances.
@@ -168,7 +170,7 @@ class Comparison:
             median, worst`` of the ratios' upper ends, and ``infinite, without_ratio``: those that
             are counted apart.
         """
-        return _frame([one.row(confidence) for one in self.summaries])
+        return _table([summary.row(confidence) for summary in self.summaries])
 
     def paired_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """Each two algorithms on the instances that both finished.
@@ -183,21 +185,23 @@ class Comparison:
             logarithms. A number that cannot be had is None.
         """
         families = self.by_family.values()
-        return _frame([row for own in families for row in stats.paired_rows(own, confidence)])
+        return _table([row for ratios in families for row in stats.paired_rows(ratios, confidence)])
 
     def profile_frame(self) -> pd.DataFrame:
         """Performance profiles: ``share`` of instances within ``factor`` of the best of all."""
-        return _frame([row for own in self.by_family.values() for row in stats.profile_rows(own)])
+        return _table(
+            [row for ratios in self.by_family.values() for row in stats.profile_rows(ratios)]
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Tidy table of runs: one row per (instance, algorithm, seed)."""
-        return _frame(
-            [row for item in self.instances for found in item.algorithms for row in found.rows()]
+        return _table(
+            [row for item in self.instances for each in item.algorithms for row in each.rows()]
         )
 
     def optima_frame(self) -> pd.DataFrame:
         """Tidy table of offline solves: one row an instance."""
-        return _frame([
+        return _table([
             {
                 "family": item.family, "instance": item.instance,
                 "lower": item.optimum.interval.lower, "upper": item.optimum.interval.upper,
@@ -216,33 +220,33 @@ class Comparison:
         return self._rows_frame("slots")
 
     def _rows_frame(self, key: str) -> pd.DataFrame:
-        return _frame([
+        return _table([
             {"family": record.get("family"), "instance": record["instance"],
              "algorithm": record["algorithm"] or "offline", "seed": record["seed"], **row}
             for record in self.records for row in record.get(key, ())
         ])  # fmt: skip
 
 
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(rows, columns=None if rows else ["family", "instance", "algorithm"])
 
 
-def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceComparison:
+def _instance_comparison(offline: Record, online: Sequence[Record]) -> InstanceComparison:
     sense: Any = next((item["sense"] for item in (offline, *online) if "sense" in item), "max")
     proof = str(offline.get("proof", "none"))
     status = str(offline.get("solve_status", "failed"))
     solved = optimum_of(sense, offline.get("objective"), offline.get("bound"), status, proof=proof)
-    kept = [item for item in online if item["status"] == "ok" and not item["violations"]]
-    optimum, contradiction = _improved(solved, [r for r in kept if r["in_feasible_set"]])
+    feasible = [item for item in online if item["status"] == "ok" and not item["violations"]]
+    optimum, contradiction = _improved(solved, [r for r in feasible if r["in_feasible_set"]])
     if contradiction is not None:
         optimum = replace(solved, status="contradicted", proof="none")
     bound, for_rivals = (offline.get("rivals") or {}).get("bound"), optimum
     if bound is not None:  # every solution of the problem itself is one of the rivals' problem
         known, _ = optimum.known_and_bound
         larger = optimum_of(sense, known, bound, "feasible", proof="checked fast")
-        beyond = [record for record in kept if not record["in_feasible_set"]]
+        beyond = [record for record in feasible if not record["in_feasible_set"]]
         improved, contradicted = _improved(replace(larger, for_rivals=True), beyond)
         for_rivals = improved if contradicted is None else optimum
         contradiction = contradiction or contradicted
@@ -251,7 +255,7 @@ def _compare_one(offline: Record, online: Sequence[Record]) -> InstanceCompariso
         grouped.setdefault(str(record["algorithm"]), []).append(record)
     name, family, rows = offline["instance"], offline.get("family", ""), []
     for records in grouped.values():
-        are_rivals = all(each in kept and not each["in_feasible_set"] for each in records)
+        are_rivals = all(each in feasible and not each["in_feasible_set"] for each in records)
         measure = for_rivals if are_rivals else optimum
         rows.append(AlgorithmRatio.of(name, family, records, measure))
     return InstanceComparison(name, family, optimum, offline, rows, contradiction)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any, Literal
 
-from hindsched.analysis.interval import Interval
+from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.tasks import Record
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject, Keywords
@@ -40,7 +40,7 @@ class Optimum:
     """What is known of an offline optimum."""
 
     sense: Sense
-    interval: Interval  # the optimum lies in it
+    interval: Bounds  # the optimum lies in it
     status: str  # of the offline solve: optimal, feasible, ...
     best: str = "offline"  # who found the best solution: offline or an online algorithm
     # Who vouches for the bound: certificate (the exact kernel), checked fast (prices in floating
@@ -82,8 +82,8 @@ class Optimum:
         bound = None if bound is None else sign * max(sign * bound, sign * objective)
         gap = relative_gap(objective, bound)
         status = "optimal" if gap is not None and gap <= DEFAULT_GAP else "feasible"
-        found = optimum_of(self.sense, objective, bound, status, proof=self.proof)
-        return replace(found, best=algorithm, for_rivals=self.for_rivals)
+        optimum = optimum_of(self.sense, objective, bound, status, proof=self.proof)
+        return replace(optimum, best=algorithm, for_rivals=self.for_rivals)
 
     def to_dict(self) -> JsonObject:
         """JSON data: ``lower, upper, status, best, proof``."""
@@ -96,7 +96,7 @@ def optimum_of(
 ) -> Optimum:
     """What a solve says of the optimum: its best solution on one side, its bound on the other."""
     ends = (objective, bound) if sense == "max" else (bound, objective)
-    return Optimum(sense, Interval(*ends), status, proof="none" if bound is None else proof)
+    return Optimum(sense, Bounds(*ends), status, proof="none" if bound is None else proof)
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,15 @@ class Ratio:
     infinity.
     """
 
-    interval: Interval  # the ratio lies in it; both ends None where there is none
-    difference: Interval  # OPT - ALG lies in it; negative when minimising
+    interval: Bounds  # the ratio lies in it; both ends None where there is none
+    difference: Bounds  # OPT - ALG lies in it; negative when minimising
     reason: str | None = None  # why there is no ratio, why it is infinite or an end is not known
     starred: bool = False  # a plain quotient, which may be below 1: the algorithm may break rules
 
     @property
     def exists(self) -> bool:
         """Whether at least one end is known."""
-        return self.interval != Interval()
+        return self.interval != Bounds()
 
     @property
     def is_infinite(self) -> bool:
@@ -145,12 +145,12 @@ def competitive_ratio(
     starred, unless the optimum is that of the problem without the rules that it breaks.
     """
     if objective is None:
-        return Ratio(Interval(), Interval(), "the run failed")
+        return Ratio(Bounds(), Bounds(), "the run failed")
     known = optimum.interval
     ends = (None if end is None else end - objective for end in (known.lower, known.upper))
-    difference = Interval(*ends)
+    difference = Bounds(*ends)
     if violations and in_feasible_set:
-        return Ratio(Interval(), difference, f"breaks {violations} constraints")
+        return Ratio(Bounds(), difference, f"breaks {violations} constraints")
     quotient = _ratio_of_values if optimum.sense == "max" else _ratio_of_costs
     interval, reason = quotient(known, objective)
     if in_feasible_set:
@@ -160,45 +160,45 @@ def competitive_ratio(
     return Ratio(interval, difference, reason, starred=not optimum.for_rivals)
 
 
-def _ratio_of_values(known: Interval, earned: float) -> tuple[Interval, str | None]:
+def _ratio_of_values(known: Bounds, earned: float) -> tuple[Bounds, str | None]:
     """OPT / ALG; 0 / 0 is 1, for nothing was to be earned; below 0 is no better than 0."""
     if known.upper is not None and known.upper < 0:
-        return Interval(), "less than nothing can be earned"
+        return Bounds(), "less than nothing can be earned"
     if earned < 0:
-        return Interval(math.inf, math.inf), "earns less than nothing"
+        return Bounds(math.inf, math.inf), "earns less than nothing"
     if earned == 0:
         if known.upper == 0:
-            return Interval(1.0, 1.0), None
+            return Bounds(1.0, 1.0), None
         if known.lower is None or known.lower <= 0:
-            return Interval(1.0, math.inf), "earns nothing, and perhaps nothing can be earned"
-        return Interval(math.inf, math.inf), "earns nothing"
+            return Bounds(1.0, math.inf), "earns nothing, and perhaps nothing can be earned"
+        return Bounds(math.inf, math.inf), "earns nothing"
     lower, upper = (None if end is None else end / earned for end in (known.lower, known.upper))
-    return Interval(lower, upper), None if upper is not None else "the optimum has no upper bound"
+    return Bounds(lower, upper), None if upper is not None else "the optimum has no upper bound"
 
 
-def _ratio_of_costs(known: Interval, cost: float) -> tuple[Interval, str | None]:
+def _ratio_of_costs(known: Bounds, cost: float) -> tuple[Bounds, str | None]:
     """ALG / OPT; 0 / 0 is 1."""
     if known.upper is not None and known.upper < 0:
-        return Interval(), "the optimum costs less than nothing"
+        return Bounds(), "the optimum costs less than nothing"
     if known.upper == 0:
         ratio = 1.0 if cost == 0 else math.inf
-        return Interval(ratio, ratio), None if cost == 0 else "the optimum costs nothing"
+        return Bounds(ratio, ratio), None if cost == 0 else "the optimum costs nothing"
     lower = None if known.upper is None else cost / known.upper
     if known.lower is None or known.lower <= 0:
-        return Interval(lower, None), "the optimum has no positive lower bound"
-    return Interval(lower, cost / known.lower), None
+        return Bounds(lower, None), "the optimum has no positive lower bound"
+    return Bounds(lower, cost / known.lower), None
 
 
-def spread(ratios: Sequence[Ratio]) -> tuple[Interval, Interval]:
+def ratio_spread(ratios: Sequence[Ratio]) -> tuple[Bounds, Bounds]:
     """Smallest and largest lower end, smallest and largest upper end, over seeds or instances.
 
     An end that one of them lacks is None.
     """
 
-    def of(ends: Sequence[float | None]) -> Interval:
+    def of(ends: Sequence[float | None]) -> Bounds:
         known = [end for end in ends if end is not None]
-        whole = known and len(known) == len(ends)
-        return Interval(min(known), max(known)) if whole else Interval()
+        complete = known and len(known) == len(ends)
+        return Bounds(min(known), max(known)) if complete else Bounds()
 
     lowers, uppers = ([getattr(r.interval, end) for r in ratios] for end in ("lower", "upper"))
     return of(lowers), of(uppers)
@@ -245,12 +245,12 @@ class AlgorithmRatio:
             ratio = ratios[0]
         elif mean is None:
             failed = len(objectives) - len(known)
-            ratio = Ratio(Interval(), Interval(), f"{failed} of {len(ratios)} runs failed")
+            ratio = Ratio(Bounds(), Bounds(), f"{failed} of {len(ratios)} runs failed")
         else:
             ratio = competitive_ratio(optimum, mean, in_feasible_set=all(keeps_rules))
-            reasons = dict.fromkeys(str(own.reason) for own in ratios if not own.exists)
+            reasons = dict.fromkeys(str(each.reason) for each in ratios if not each.exists)
             if reasons:
-                ratio = Ratio(Interval(), ratio.difference, "; ".join(reasons))
+                ratio = Ratio(Bounds(), ratio.difference, "; ".join(reasons))
         return cls(
             instance, family, str(records[0]["algorithm"]), records[0]["settings"],
             list(zip(records, ratios, strict=True)), optimum, mean, ratio, first("theorem", None),
@@ -269,7 +269,7 @@ class AlgorithmRatio:
 
     def to_dict(self) -> JsonObject:
         """One entry of ``algorithms`` that ``ratio --json`` prints."""
-        lower_spread, upper_spread = spread([ratio for _, ratio in self.runs])
+        lower_spread, upper_spread = ratio_spread([ratio for _, ratio in self.runs])
         facts: JsonObject = {}
         for name in RUN_FACTS:
             known = [record[name] for record, _ in self.runs if record.get(name) is not None]

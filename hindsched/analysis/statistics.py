@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindsched.analysis.interval import Interval, rounded_up
-from hindsched.analysis.ratio import AlgorithmRatio, Optimum, competitive_ratio, optimum_of, spread
+from hindsched.analysis.bounds import Bounds, written_up
+from hindsched.analysis.ratio import (
+    AlgorithmRatio,
+    Optimum,
+    competitive_ratio,
+    optimum_of,
+    ratio_spread,
+)
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.online.protocol import FORECASTS, SEES_ALL
@@ -44,13 +50,13 @@ Row = dict[str, Any]
 class Summary:
     """An algorithm over its instances; an end of a number is None where it has none on one."""
 
-    found: Sequence[AlgorithmRatio] = field(repr=False)  # one an instance
+    ratios: Sequence[AlgorithmRatio] = field(repr=False)  # one an instance
     family: str
     algorithm: str
     label: str  # its name with what it knows more than others
-    median: Interval  # from the lower to the upper ends' median, infinite ones included
-    worst: Interval
-    sums: Interval  # the ratio of a single instance made of all: sum of OPT against sum of ALG
+    median: Bounds  # from the lower to the upper ends' median, infinite ones included
+    worst: Bounds
+    sums: Bounds  # the ratio of a single instance made of all: sum of OPT against sum of ALG
     instances: int
     infinite: int  # instances on which it earns nothing
     without_ratio: int  # instances that all numbers leave out
@@ -80,7 +86,7 @@ class Summary:
         Mean with its bootstrap interval, median and worst are over the finite ends; infinite and
         absent ones are counted apart.
         """
-        uppers = [row.ratio.interval.upper for row in self.found]
+        uppers = [row.ratio.interval.upper for row in self.ratios]
         finite = np.array([end for end in uppers if end is not None and math.isfinite(end)])
         numbers: list[float | None] = [None] * 5
         if finite.size:
@@ -96,41 +102,41 @@ class Summary:
         }  # fmt: skip
 
 
-def summary(found: Sequence[AlgorithmRatio]) -> Summary:
+def summary(rows: Sequence[AlgorithmRatio]) -> Summary:
     """Sum an algorithm up over its instances, one of `found` each."""
-    known = [row for row in found if row.ratio.exists]
+    known = [row for row in rows if row.ratio.exists]
     ends = [row.ratio.interval for row in known]
-    lowers, uppers = spread([row.ratio for row in known])
+    lowers, uppers = ratio_spread([row.ratio for row in known])
     reasons = Counter(
         [*row.errors, row.ratio.reason or "the optimum is not known"][0]
-        for row in found
+        for row in rows
         if not row.ratio.exists
     )
-    marks = list(dict.fromkeys(row.mark for row in found if row.mark))
+    marks = list(dict.fromkeys(row.mark for row in rows if row.mark))
     if len(marks) > 1:  # where instances differ in a detail behind a colon, without it
         marks = list(dict.fromkeys(mark.split(":")[0].removesuffix(")") + ")" for mark in marks))
     starred = any(row.ratio.starred for row in known)
-    keeps_rules = not starred and all(row.in_feasible_set for row in found)
+    keeps_rules = not starred and all(row.in_feasible_set for row in rows)
     return Summary(
-        found, found[0].family, found[0].algorithm, found[0].algorithm + "".join(marks),
-        median=Interval(*(_of_all([getattr(end, name) for end in ends], median)
+        rows, rows[0].family, rows[0].algorithm, rows[0].algorithm + "".join(marks),
+        median=Bounds(*(_of_all([getattr(end, name) for end in ends], median)
                           for name in ("lower", "upper"))),
-        worst=Interval(lowers.upper, uppers.upper),
+        worst=Bounds(lowers.upper, uppers.upper),
         sums=_ratio_of_sums(known),
-        instances=len(found),
+        instances=len(rows),
         infinite=sum(row.ratio.is_infinite for row in known),
-        without_ratio=len(found) - len(known),
+        without_ratio=len(rows) - len(known),
         reason=reasons.most_common(1)[0][0][:LONGEST_REASON] if reasons else "",
         starred=starred,
         keeps_rules=keeps_rules,
-        is_online=keeps_rules and not any(row.mark.startswith(FORESIGHT) for row in found),
-        commitment=next((row.commitment for row in found if row.commitment), ""),
+        is_online=keeps_rules and not any(row.mark.startswith(FORESIGHT) for row in rows),
+        commitment=next((row.commitment for row in rows if row.commitment), ""),
     )  # fmt: skip
 
 
-def _ratio_of_sums(rows: Sequence[AlgorithmRatio]) -> Interval:
+def _ratio_of_sums(rows: Sequence[AlgorithmRatio]) -> Bounds:
     if not rows:
-        return Interval()
+        return Bounds()
     known, bounds = zip(*(row.optimum.known_and_bound for row in rows), strict=True)
     sums = _of_all(known, sum), _of_all(bounds, sum)
     optimum = optimum_of(rows[0].optimum.sense, *sums, "feasible", proof="none")
@@ -147,13 +153,13 @@ def _of_all(
 
 
 @dataclass(frozen=True)
-class Verdict:
+class FamilyVerdict:
     """What a comparison says of a family: who comes closest to the optimum, what is proven."""
 
     family: str
     ranking: Sequence[Summary]  # online algorithms that have a ratio, the smallest median first
     optima: Sequence[Optimum]  # of each instance
-    own: Summary | None = None  # the algorithm of the family's paper
+    paper: Summary | None = None  # the algorithm of the family's paper
     left_out: Sequence[str] = ()  # algorithms that may do what the offline problem forbids
     # Whether the best has a better objective than the next on every instance: against the same
     # optimum it is better then, however little is known of the optimum.
@@ -166,7 +172,7 @@ class Verdict:
 
     def lines(self) -> list[str]:
         """Who is nearest to the optimum and how near; the paper's algorithm and the optima."""
-        best, own = self.best, self.own
+        best, own = self.best, self.paper
         if best is None:
             return [f"{self.family}: no online algorithm has a ratio; {self._proven()}"]
         first = f"{self.family}: {best.label} comes closest, {best.words}{self._next()}"
@@ -190,7 +196,7 @@ class Verdict:
         if len(known) < len(gaps):
             text += f", {len(gaps) - len(known)} without a bound that tells anything"
         if known:
-            text += f", widest gap {rounded_up(100 * max(known))}%"
+            text += f", widest gap {written_up(100 * max(known))}%"
         return text
 
     def _next(self) -> str:
@@ -199,20 +205,20 @@ class Verdict:
             return ""
         best, follower = self.ranking[:2]
         upper, lower = best.median.upper, follower.median.lower
-        told = str(follower.median)
+        distance = str(follower.median)
         if upper is None or lower is None or lower <= upper:
-            told = "worse on every instance" if self.is_ahead else "level"
-        return f"; next {follower.label}, {told}"
+            distance = "worse on every instance" if self.is_ahead else "level"
+        return f"; next {follower.label}, {distance}"
 
 
-def ranked(found: Sequence[Summary]) -> list[Summary]:
+def ranked(summaries: Sequence[Summary]) -> list[Summary]:
     """Those that have a ratio, the smallest median first: by upper ends, which are proven."""
 
-    def key(one: Summary) -> tuple[float, float]:
-        lower, upper = one.median.lower, one.median.upper
+    def key(summary: Summary) -> tuple[float, float]:
+        lower, upper = summary.median.lower, summary.median.upper
         return (math.inf if upper is None else upper, lower or 0.0)
 
-    return sorted((one for one in found if one.median.lower is not None), key=key)
+    return sorted((summary for summary in summaries if summary.median.lower is not None), key=key)
 
 
 def bootstrap(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -225,28 +231,30 @@ def bootstrap(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, fl
     return float(low), float(high)
 
 
-def paired_rows(found: Ratios, confidence: float = CONFIDENCE) -> list[Row]:
+def paired_rows(ratios: Ratios, confidence: float = CONFIDENCE) -> list[Row]:
     """Compare each two algorithms of a family: rows of `Comparison.paired_frame`."""
     from scipy.stats import binomtest, wilcoxon
 
-    objectives, rows = _objectives(found), list[Row]()
-    for name, rival in combinations(found, 2):
+    objectives, rows = _objectives(ratios), list[Row]()
+    for name, rival in combinations(ratios, 2):
         both = objectives[[name, rival]].dropna()
         if both.empty:
             continue
-        own, other = (both[key].to_numpy() for key in (name, rival))
-        sign = 1.0 if found[name][0].optimum.sense == "max" else -1.0
-        apart = np.where(np.isclose(own, other, rtol=SAME, atol=0.0), 0.0, sign * (own - other))
+        values, other = (both[key].to_numpy() for key in (name, rival))
+        sign = 1.0 if ratios[name][0].optimum.sense == "max" else -1.0
+        apart = np.where(
+            np.isclose(values, other, rtol=SAME, atol=0.0), 0.0, sign * (values - other)
+        )
         better, worse = int((apart > 0).sum()), int((apart < 0).sum())
         numbers: list[float | None] = [None] * 4
         if (both > 0).all(axis=None):
-            logs = np.where(apart == 0, 0.0, sign * np.log(own / other))
+            logs = np.where(apart == 0, 0.0, sign * np.log(values / other))
             numbers[:3] = np.exp([logs.mean(), *bootstrap(logs, confidence)]).tolist()
             if better + worse:
                 numbers[3] = float(wilcoxon(logs, zero_method="wilcox").pvalue)
         names = ("advantage", "advantage_lower", "advantage_upper", "wilcoxon_p")
         rows.append({
-            "family": found[name][0].family, "algorithm": name, "rival": rival,
+            "family": ratios[name][0].family, "algorithm": name, "rival": rival,
             "instances": len(both), "better": better, "worse": worse,
             "ties": len(both) - better - worse, **dict(zip(names, numbers, strict=True)),
             "sign_p": binomtest(better, better + worse).pvalue if better + worse else None,
@@ -255,15 +263,15 @@ def paired_rows(found: Ratios, confidence: float = CONFIDENCE) -> list[Row]:
     return rows
 
 
-def profile_rows(found: Ratios, points: int = 101) -> list[Row]:
+def profile_rows(ratios: Ratios, points: int = 101) -> list[Row]:
     """Performance profiles (Dolan and More, 2002): how often an algorithm is near the best.
 
     ``share`` of the instances on which the algorithm's objective is within ``factor`` of the best
     of all algorithms; one that failed or is below 0 never is.
     """
-    objectives = _objectives(found)
+    objectives = _objectives(ratios)
     objectives = objectives.where(objectives >= 0)
-    first = next(iter(found.values()))[0]
+    first = next(iter(ratios.values()))[0]
     maximises = first.optimum.sense == "max"
     best = objectives.max(axis=1) if maximises else objectives.min(axis=1)
     behind = (objectives.rdiv if maximises else objectives.div)(best, axis=0)
@@ -273,16 +281,16 @@ def profile_rows(found: Ratios, points: int = 101) -> list[Row]:
     return [
         {"family": first.family, "algorithm": name, "factor": float(factor),
          "share": float((behind[name] <= factor * (1 + SAME)).mean())}
-        for name in found for factor in axis
+        for name in ratios for factor in axis
     ]  # fmt: skip
 
 
-def _objectives(found: Ratios) -> pd.DataFrame:
+def _objectives(ratios: Ratios) -> pd.DataFrame:
     """A row an instance, a column an algorithm; no number where a run failed."""
     import pandas as pd
 
     columns = {
         name: {row.instance: math.nan if row.objective is None else row.objective for row in rows}
-        for name, rows in found.items()
+        for name, rows in ratios.items()
     }
     return pd.DataFrame(columns, dtype=float)

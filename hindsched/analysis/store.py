@@ -103,8 +103,8 @@ class ResultStore:
         manifest.setdefault("files", {})
         for name, kind in MANIFEST_KEYS.items():
             if not isinstance(manifest.get(name), kind):
-                found = manifest.get(name, "(absent)")
-                raise InputError(f"{where}: {name}", found, "must be as it was written")
+                value = manifest.get(name, "(absent)")
+                raise InputError(f"{where}: {name}", value, "must be as it was written")
         limit = manifest["settings"].get("run_limit")
         if limit is not None and type(limit) not in (int, float):
             raise InputError(f"{where}: settings.run_limit", limit, "must be a number of seconds")
@@ -113,13 +113,13 @@ class ResultStore:
     @cached_property
     def instances(self) -> list[Instance]:
         """The instances, read once, checked against the hashes of the manifest."""
-        found = []
+        instances = []
         for name, sha256 in self.manifest["instances"].items():
             path = self.folder / "instances" / f"{file_name(name)}.json"
-            found.append(read(path))
-            if (own := found[-1].sha256()) != sha256:
-                raise InputError(str(path), own, f"must have the hash {sha256}")
-        return found
+            instances.append(read(path))
+            if (instance_hash := instances[-1].sha256()) != sha256:
+                raise InputError(str(path), instance_hash, f"must have the hash {sha256}")
+        return instances
 
     def add(self, record: Record) -> None:
         """Keep a task's record; its file appears in one step, after all that belongs to it."""
@@ -140,41 +140,41 @@ class ResultStore:
     def records(self) -> list[Record]:
         """Records of the tasks, failed ones included, in their order, without damaged ones."""
         bad = {damage.task for damage in self.damages()}
-        found = []
+        records = []
         for task in self.tasks:
             path = self._paths_of(task)["task"]
             if task.key not in bad and path.is_file():
-                found.append(check_record(read_json(path), task, self._name(path)))
-        return found
+                records.append(check_record(read_json(path), task, self._name(path)))
+        return records
 
     def damages(self) -> list[Damage]:
         """Records, schedules and certificates that are not what was written."""
-        found: list[Damage] = []
+        damages: list[Damage] = []
         for task in self.tasks:
             for kind, path in self._paths_of(task).items():
                 name = self._name(path)
                 expected = self.manifest["files"].get(name)
                 if expected is not None and not path.is_file():
-                    found.append(Damage(task.key, f"{name} is missing"))
+                    damages.append(Damage(task.key, f"{name} is missing"))
                 elif expected is not None and _file_hash(path) != expected:
-                    found.append(Damage(task.key, f"{name} is not what was written"))
+                    damages.append(Damage(task.key, f"{name} is not what was written"))
                 elif kind == "task" and path.is_file():
                     try:
                         check_record(read_json(path), task, name)
                     except InputError as error:
-                        found.append(Damage(task.key, str(error)))
-        return found
+                        damages.append(Damage(task.key, str(error)))
+        return damages
 
     def recompute(self) -> list[Damage]:
         """What objectives and bounds recomputed from schedules and certificates contradict."""
         instances = {instance.name: instance for instance in self.instances}
-        found = []
+        damages = []
         for record in self.records():
             if record["status"] == "ok":
-                own = self._paths(record)
-                what = _contradiction(record, instances[record["instance"]], own)
-                found += [] if what is None else [Damage(record["task"], what)]
-        return found
+                paths = self._paths(record)
+                what = _contradiction(record, instances[record["instance"]], paths)
+                damages += [] if what is None else [Damage(record["task"], what)]
+        return damages
 
     def missing(self, records: Sequence[Record] | None = None) -> list[Task]:
         """Tasks to run: not yet successful, or with something damaged."""
@@ -242,9 +242,9 @@ def _contradiction(record: Record, instance: Instance, paths: Mapping[str, Path]
     try:
         if paths["solution"].is_file():
             checked = verify(instance, paths["solution"])
-            said = record["objective"]
-            if not _same(checked.objective, said, SAME_OBJECTIVE):
-                return f"the objective is {checked.objective:.10g} by its schedule, not {said}"
+            recorded = record["objective"]
+            if not _same(checked.objective, recorded, SAME_OBJECTIVE):
+                return f"the objective is {checked.objective:.10g} by its schedule, not {recorded}"
             if len(checked.violations) != len(record.get("violations", ())):
                 return f"its schedule breaks {len(checked.violations)} constraints"
         elif record.get("objective") is not None:
@@ -252,9 +252,9 @@ def _contradiction(record: Record, instance: Instance, paths: Mapping[str, Path]
         if "certificate" in paths and paths["certificate"].is_file():
             where = str(paths["certificate"])
             proven = verify_certificate(instance, read_json(where), where).certificate.bound
-            said = record["bound"] if record["certified"] else record["certified_bound"]
-            if not _same(proven, said, SAME_BOUND):
-                return f"the bound is {proven:.10g} by its certificate, not {said}"
+            recorded = record["bound"] if record["certified"] else record["certified_bound"]
+            if not _same(proven, recorded, SAME_BOUND):
+                return f"the bound is {proven:.10g} by its certificate, not {recorded}"
         elif record.get("certified"):
             return "the bound is said to be certified but has no certificate"
     except HindschedError as error:
@@ -262,9 +262,9 @@ def _contradiction(record: Record, instance: Instance, paths: Mapping[str, Path]
     return None
 
 
-def _same(one: float, other: object, tolerance: float) -> bool:
+def _same(value: float, other: object, tolerance: float) -> bool:
     return isinstance(other, int | float) and (
-        one == other or math.isclose(one, other, rel_tol=tolerance, abs_tol=1e-9)
+        value == other or math.isclose(value, other, rel_tol=tolerance, abs_tol=1e-9)
     )
 
 

@@ -84,15 +84,15 @@ def run_tasks(
 ) -> list[Record]:
     """Run tasks and return their records in the order of the tasks; each goes to `on_record`."""
     named = {instance.name: instance for instance in instances}
-    given = [(named[task.instance], task, run_limit) for task in tasks]
+    arguments = [(named[task.instance], task, run_limit) for task in tasks]
     limit = None if run_limit is None else max([run_limit, *map(_longest_solve, tasks)])
     records: dict[str, Record] = {}
-    calls = map_calls(run_task, given, workers=workers, dask=dask, time_limit=limit)
+    calls = map_calls(run_task, arguments, workers=workers, dask=dask, time_limit=limit)
     with closing(calls) as finished:
-        for place, found in finished:
-            task, record = tasks[place], found
-            if isinstance(found, Lost):
-                record = failed_record(task, named[task.instance], found.reason)
+        for place, outcome in finished:
+            task, record = tasks[place], outcome
+            if isinstance(outcome, Lost):
+                record = failed_record(task, named[task.instance], outcome.reason)
             if stop_when_interrupted and record.get("stopped_by") == "interrupted":
                 raise interruption()
             records[task.key] = record
@@ -193,12 +193,13 @@ def connect(address: str) -> Any:
         reason = str(error).split("\n", 1)[0] or "no answer"
         raise InputError("dask", address, f"must be a scheduler's address ({reason})") from None
     with suppress(OSError):
-        mine = versions()["hindsched"]
-        for worker, found in client.run(versions, on_error="return").items():
-            if isinstance(found, BaseException) or found["hindsched"] != mine:
+        version = versions()["hindsched"]
+        for worker, installed in client.run(versions, on_error="return").items():
+            if isinstance(installed, BaseException) or installed["hindsched"] != version:
                 client.close()
-                said = f"without hindsched ({found})" if isinstance(found, BaseException) else found
-                raise InputError(f"dask worker {worker}", said, f"must run hindsched {mine}")
+                is_dict = isinstance(installed, dict)
+                shown = installed if is_dict else f"without hindsched ({installed})"
+                raise InputError(f"dask worker {worker}", shown, f"must run hindsched {version}")
         if not client.scheduler_info()["workers"]:
             sys.stderr.write(f"waiting: {address} has no worker yet: dask worker {address}\n")
     return client

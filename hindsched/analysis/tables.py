@@ -51,12 +51,12 @@ def to_csv(table: pd.DataFrame) -> str:
     Control characters and marks that turn text around are spelled out.
     """
     texts = table.loc[:, [dtype in (object, "str") for dtype in table.dtypes]]
-    plain = texts.map(lambda value: _plain(value) if isinstance(value, str) else value)
+    plain = texts.map(lambda value: _sheet_text(value) if isinstance(value, str) else value)
     return table.assign(**plain).to_csv(index=False)
 
 
 @lru_cache(4096)
-def _plain(value: str) -> str:
+def _sheet_text(value: str) -> str:
     """A text of names, which stand in thousands of rows."""
     text = printable(value)
     if not text.startswith(FORMULA_MARKS):
@@ -68,7 +68,7 @@ def _plain(value: str) -> str:
     return text
 
 
-class Span(NamedTuple):
+class WorkerSpan(NamedTuple):
     """Slots ``first..last`` in which a job runs with the same number of workers."""
 
     first: int
@@ -76,7 +76,7 @@ class Span(NamedTuple):
     workers: float
 
 
-def job_spans(solution: Solution) -> dict[str, list[Span]]:
+def job_spans(solution: Solution) -> dict[str, list[WorkerSpan]]:
     """Spans of constant worker count of every job that runs, in order of time."""
     return {
         job: spans_of([solution.run_of(row) for row in rows])
@@ -84,7 +84,7 @@ def job_spans(solution: Solution) -> dict[str, list[Span]]:
     }
 
 
-def spans_of(runs: list[tuple[int, int, float]]) -> list[Span]:
+def spans_of(runs: list[tuple[int, int, float]]) -> list[WorkerSpan]:
     """Spans of (first slot, last slot, workers) between the slots in which something changes.
 
     What runs at once adds up; it takes no longer however many slots are between.
@@ -94,7 +94,7 @@ def spans_of(runs: list[tuple[int, int, float]]) -> list[Span]:
         if workers and first <= last:
             changes[first].append(workers)
             changes[last + 1].append(-workers)
-    spans: list[Span] = []
+    spans: list[WorkerSpan] = []
     at_work: list[float] = []
     for slot, after in pairwise(sorted(changes)):
         for workers in changes[slot]:
@@ -103,7 +103,7 @@ def spans_of(runs: list[tuple[int, int, float]]) -> list[Span]:
         if spans and (spans[-1].last, spans[-1].workers) == (slot - 1, total):
             spans[-1] = spans[-1]._replace(last=after - 1)
         elif at_work:
-            spans.append(Span(slot, after - 1, total))
+            spans.append(WorkerSpan(slot, after - 1, total))
     return spans
 
 

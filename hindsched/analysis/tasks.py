@@ -55,8 +55,8 @@ class Entry(NamedTuple):
             rule = "must be a name, or a class or object of an OnlineAlgorithm"
             raise InputError("algorithm", type(contender).__name__, rule)
         has = tuple(settings_of(factory))
-        own = {name: value for name, value in settings.items() if name in has}
-        return cls(label, own, build_from(factory, label, own), has)
+        used = {name: value for name, value in settings.items() if name in has}
+        return cls(label, used, build_from(factory, label, used), has)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Task:
     settings: Keywords = field(default_factory=dict)  # the algorithm's, or the solve's with method
     # An algorithm that no name leads to: it travels to other processes with the task but is in no
     # file, so that a comparison with one cannot be resumed.
-    own: Contender | None = field(default=None, repr=False)
+    custom: Contender | None = field(default=None, repr=False)
     # Of a solve, and in no file: whether an algorithm of the comparison may do what the offline
     # problem forbids, so that the bound of the larger problem is needed too.
     has_rivals: bool = field(default=True, repr=False, compare=False)
@@ -107,26 +107,26 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
     try:
         record |= {"sha256": instance.sha256()}
         is_solve = task.kind == OFFLINE
-        found = _offline(instance, task) if is_solve else _online(instance, task, run_limit)
-        return record | {"status": "ok", "error": None, **found}
+        result = _offline(instance, task) if is_solve else _online(instance, task, run_limit)
+        return record | {"status": "ok", "error": None, **result}
     except MemoryError as error:
-        said = f"not enough memory ({error or 'no more is left'})"
+        message = f"not enough memory ({error or 'no more is left'})"
     except HindschedError as error:
-        said = f"{type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}"
         record["exit_code"] = error.exit_code
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also an algorithm's own sys.exit(): the other tasks go on
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        said = f"{said_by(error)} ({frame.filename}, line {frame.lineno})"
+        message = f"{said_by(error)} ({frame.filename}, line {frame.lineno})"
         record["traceback"] = printable(traceback.format_exc())
-    return jsonable(record | {"error": " ".join(printable(said).split())})  # type: ignore[no-any-return]
+    return jsonable(record | {"error": " ".join(printable(message).split())})  # type: ignore[no-any-return]
 
 
 def failed_record(task: Task, instance: Instance, reason: str) -> Record:
     """Record of a task that failed, or whose process died."""
-    told = {"family": instance.family, "sense": instance.sense, "error": reason}
-    return {"task": task.key, **task.to_dict(), "status": "failed", **told}
+    facts = {"family": instance.family, "sense": instance.sense, "error": reason}
+    return {"task": task.key, **task.to_dict(), "status": "failed", **facts}
 
 
 def check_record(record: object, task: Task, where: str) -> Record:
@@ -212,10 +212,10 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
     from hindsched.online.simulator import simulate
 
     name = str(task.algorithm)
-    algorithm = Entry.of(instance.family, task.own or name, task.settings).algorithm
-    given = name if task.own is None else algorithm
+    algorithm = Entry.of(instance.family, task.custom or name, task.settings).algorithm
+    contender = name if task.custom is None else algorithm
     with time_limit(run_limit):
-        run = simulate(instance, given, seed=task.seed, settings=task.settings)
+        run = simulate(instance, contender, seed=task.seed, settings=task.settings)
     produced_by = {"algorithm": name, "options": dict(task.settings), "seed": task.seed}
     return {
         **run.to_dict(),

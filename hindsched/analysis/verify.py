@@ -134,7 +134,7 @@ def verify(
     proofs = [_proven(instance, solution, given) for given in certificate]
     tightest = min if instance.sense == "max" else max
     proven = tightest((p.certificate for p in proofs), key=lambda proof: proof.bound, default=None)
-    found = Verification(
+    verification = Verification(
         instance.name, instance.family, solution.formulation, instance.sense,
         solution.objective(), solution.violations(),
         bound=None if proven is None else proven.bound,
@@ -142,12 +142,12 @@ def verify(
         leaves=None if proven is None else proven.num_leaves,
         claims_less=tuple((proof.claimed, proof.bound) for proof in proofs if proof.claims_less),
     )  # fmt: skip
-    if found.is_contradiction:
+    if verification.is_contradiction:
         raise SolveFailed(
-            f"the solution's objective {found.objective!r} is better than the bound "
-            f"{found.bound!r}: one of the two must be wrong"
+            f"the solution's objective {verification.objective!r} is better than the bound "
+            f"{verification.bound!r}: one of the two must be wrong"
         )
-    return found
+    return verification
 
 
 def _proven(instance: Instance, solution: Solution, certificate: Any) -> VerifiedBound:
@@ -176,8 +176,8 @@ class ExactCheck:
     @property
     def verdict(self) -> str:
         """The line that says most."""
-        found = (line for word in VERDICTS for line in self.lines if line.startswith(word))
-        return next(found, self.lines[-1])
+        lines = (line for word in VERDICTS for line in self.lines if line.startswith(word))
+        return next(lines, self.lines[-1])
 
     def to_dict(self) -> JsonObject:
         """JSON data: ``verdict, exit_code, lines``."""
@@ -231,9 +231,9 @@ def exact_check(
             write(instance, path)
         else:
             path = Path(instance)
-        found = judge(str(path), [str(file) for file in files], _limits(seconds))
-    lines = tuple(line.replace(f"{folder}/", "") for line in found.lines)
-    objective = float(found.objectives[-1].low) if found.objectives else None
-    check = ExactCheck(found.code, lines, objective)
+        judgement = judge(str(path), [str(file) for file in files], _limits(seconds))
+    lines = tuple(line.replace(f"{folder}/", "") for line in judgement.lines)
+    objective = float(judgement.objectives[-1].low) if judgement.objectives else None
+    check = ExactCheck(judgement.code, lines, objective)
     too_long = seconds is not None and check.code == 2 and "too much work" in check.verdict
     return None if too_long and ABOVE_A_LIMIT.search(check.verdict) else check

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from hindsched.analysis.interval import Interval
+from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.ratio import Optimum, Ratio, Sense, competitive_ratio, optimum_of
 from hindsched.analysis.sweep import check_workers
 from hindsched.analysis.tables import jsonable
@@ -144,7 +144,7 @@ def worst(
         while done < most:
             numbers = range(done, int(min(most, done - done % BATCH + BATCH)))
             batch = [_candidate(space, best, seed, number) for number in numbers]
-            found = pool(delayed(evaluate)(question, data) for data in batch)
+            found = pool(delayed(evaluate_candidate)(question, data) for data in batch)
             for data, (own, why) in zip(batch, found, strict=True):
                 message = why or message
                 if own > score:
@@ -239,7 +239,7 @@ def _middle(runs: Sequence[SimulationResult]) -> SimulationResult:
     return sorted(runs, key=lambda run: run.objective)[(len(runs) - 1) // 2]
 
 
-def evaluate(question: Question, data: Draft) -> tuple[float, str]:
+def evaluate_candidate(question: Question, data: Draft) -> tuple[float, str]:
     """The ratio of the algorithm on a candidate (-inf if it has none), and why it has none."""
     try:
         instance = question.space.instance(data)
@@ -247,7 +247,7 @@ def evaluate(question: Question, data: Draft) -> tuple[float, str]:
         _, best, _ = question.reference(instance, runs, {"work_limit": EXACT_WORK})
     except HindschedError as error:
         return -math.inf, f"{type(error).__name__}: {error}"
-    return quotient(instance.sense, fmean(run.objective for run in runs), best.objective()), ""
+    return ratio_to(instance.sense, fmean(run.objective for run in runs), best.objective()), ""
 
 
 def shrunk(question: Question, data: Draft, least: float, stop: Callable[[], bool]) -> Draft:
@@ -260,7 +260,7 @@ def shrunk(question: Question, data: Draft, least: float, stop: Callable[[], boo
             if str(made) in tried or complexity(space, made) >= complexity(space, data):
                 continue
             tried.add(str(made))
-            if evaluate(question, made)[0] >= least:
+            if evaluate_candidate(question, made)[0] >= least:
                 data = made
                 break
         else:
@@ -322,7 +322,7 @@ def make_witness(
         runs = runs[:1]  # no seed changes anything here
     best, reference, found = question.reference(instance, runs, {"time_limit": PROOF_SECONDS})
     value, name = reference.objective(), runs[0].algorithm
-    optimum = Optimum(instance.sense, Interval(value, value), COMPARED, best)
+    optimum = Optimum(instance.sense, Bounds(value, value), COMPARED, best)
     if found is not None:
         bound = found.bound
         closed = bound is not None and abs(bound - value) <= AGREEMENT * max(1.0, abs(value))
@@ -341,7 +341,7 @@ def make_witness(
     )  # fmt: skip
 
 
-def quotient(sense: Sense, objective: float, reference: float) -> float:
+def ratio_to(sense: Sense, objective: float, reference: float) -> float:
     """The ratio to a schedule of this objective; -inf where the two have none."""
     optimum = optimum_of(sense, reference, reference, "feasible", proof="solver")
     found = competitive_ratio(optimum, objective).interval.lower
@@ -479,7 +479,7 @@ def check_witness(folder: str | Path) -> JsonObject:
         rule = "must break no constraint"
         raise InputError("reference.json", str(reference.violations[0]), rule)
     objective = fmean(found[path.name].objective for path in runs)
-    ratio = quotient(instance.sense, objective, reference.objective)
+    ratio = ratio_to(instance.sense, objective, reference.objective)
     told = (claimed.get("ratio") or {}).get("lower")
     said = math.inf if told == "inf" else told
     if not isinstance(said, int | float) or not math.isclose(said, ratio, rel_tol=AGREEMENT):

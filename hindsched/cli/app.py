@@ -66,7 +66,7 @@ for each in COMMANDS:
 
 
 @app.callback(invoke_without_command=True)
-def main(
+def show_help(
     context: typer.Context,
     version: Annotated[bool, option("Print what can change a number.", "--version")] = False,
 ) -> None:

@@ -64,7 +64,7 @@ def bench(
     if resume:
         store = _reopen(output, title, given)
     else:
-        chosen = [item for name in words for item in _named(name)]
+        chosen = [item for name in words for item in _instances_of(name)]
         proves = all(name.rpartition("/")[2] == DEFAULT_SUITE for name in words)
         default = PROVING_TIME_LIMIT if proves else DEFAULT_TIME_LIMIT
         offline = {"method": method, "time_limit": default if time_limit is None else time_limit}
@@ -99,7 +99,7 @@ def _say_kept(store: ResultStore, what: str, options: str = "") -> None:
     say(f"  hindsched bench --resume --out {shlex.quote(str(store.folder))}{options}")
 
 
-def _named(name: str) -> list[Instance]:
+def _instances_of(name: str) -> list[Instance]:
     """Instances of a suite, of one family's suite, of a file, a folder or a name."""
     from hindsched.instances.catalogue import families_or_all, is_library_name, suites
     from hindsched.online.registry import algorithms
@@ -118,7 +118,7 @@ def _named(name: str) -> list[Instance]:
             raise InputError("folder", name, "must hold instance files (.json)")
         return [_of_folder(file) for file in files]
     if path.exists() or path.suffix == ".json" or is_library_name(name):
-        return [opt.load(name)]
+        return [opt.load_instance(name)]
     words = dict.fromkeys(suite for own in every.values() for suite in own)
     rule = f"must be one of {', '.join(words)}, a file, a folder or an instance's name"
     raise InputError("suite", name, rule)
@@ -127,7 +127,7 @@ def _named(name: str) -> list[Instance]:
 def _of_folder(file: str) -> Instance:
     """An instance of a folder; what is wrong with it is said with its name."""
     try:
-        return opt.load(file)
+        return opt.load_instance(file)
     except InputError as error:
         where = error.where if error.where == file else f"{file}: {error.where}"
         raise InputError(where, error.value, error.rule, error.others) from None

@@ -18,7 +18,7 @@ def explain(
     as_json: opt.Json = False,
 ) -> None:
     """Say which jobs and which (server, slot) hold the gap between a solution and a bound."""
-    instance = opt.load(file)  # what is wrong is said before a solver is loaded
+    instance = opt.load_instance(file)  # what is wrong is said before a solver is loaded
     decided = hs.read_solution(solution, instance)
     summary = hs.explain(decided, hs.read_certificate(prices, instance)).to_dict()
     tables = {key: rows for key, rows in summary.items() if isinstance(rows, list) and rows}

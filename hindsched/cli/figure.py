@@ -36,7 +36,7 @@ def figure(
 
     found, trace = base.figure(family, number), None
     given = opt.parse_settings(settings, "family", "preset", "seed", "table")
-    chosen = {name: _read(text) for name, text in given.items()}
+    chosen = {name: _setting_value(text) for name, text in given.items()}
     csv, png = (Path(str(output)) / f"{family}-{number}.{kind}" for kind in ("csv", "png"))
     opt.check_targets([from_trace], csv=str(csv), png=str(png))
     if from_trace is not None:
@@ -70,7 +70,7 @@ def figure(
         show_rows("", verdicts, VERDICT)
 
 
-def _read(text: str) -> Any:
+def _setting_value(text: str) -> Any:
     """A setting's value: JSON where it is JSON, else the text."""
     try:
         return json.loads(text)

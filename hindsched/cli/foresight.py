@@ -30,7 +30,7 @@ def foresight(
     if bool(files) == (family is not None):
         raise InputError("files", files or "(absent)", "must be instances, or --family draws them")
     if family is None:
-        futures = [opt.load(file) for file in files or ()]
+        futures = [opt.load_instance(file) for file in files or ()]
     else:
         values = opt.parse_settings(settings, "family", "preset", "seed", "at", "branches")
         futures = hs.tree(family, preset, at=at or [2], branches=branches, seed=seed, **values)

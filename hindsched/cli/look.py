@@ -38,7 +38,7 @@ def list_(
     """List what there is."""
     if what is not None and what not in LISTS:
         raise InputError("list", what, f"must be one of {', '.join(LISTS)}")
-    rows = _rows(what, family)
+    rows = _list_rows(what, family)
     if as_json:
         emit_json({what or "lists": rows})
         return
@@ -48,7 +48,7 @@ def list_(
     show_rows(what or "hindsched list ...", rows)
 
 
-def _rows(what: str | None, family: str | None) -> list[JsonObject]:
+def _list_rows(what: str | None, family: str | None) -> list[JsonObject]:
     from hindsched.instances.catalogue import families_or_all, list_instances, suites
     from hindsched.instances.io import instance_class
     from hindsched.online.registry import algorithms, build_algorithm, settings_of
@@ -70,7 +70,7 @@ def _rows(what: str | None, family: str | None) -> list[JsonObject]:
             return [
                 {"family": word, "algorithm": name, "randomised": one.randomised,
                  "in_feasible_set": not one.relaxes_constraints, "knows": one.card.words,
-                 "settings": _settings(own)}
+                 "settings": _setting_texts(own)}
                 for word, name, one, own in made
             ]  # fmt: skip
         case "suites":
@@ -89,7 +89,7 @@ def _rows(what: str | None, family: str | None) -> list[JsonObject]:
     return [{"list": word, "shows": shows} for word, shows in LISTS.items()]
 
 
-def _settings(own: Mapping[str, Parameter]) -> str:
+def _setting_texts(own: Mapping[str, Parameter]) -> str:
     return ", ".join(
         key if each.default is each.empty else f"{key}={each.default}" for key, each in own.items()
     )
@@ -99,7 +99,7 @@ def describe(file: opt.File, as_json: opt.Json = False) -> None:
     """Summarise an instance."""
     from hindsched.instances.catalogue import best_known, best_on_file, shown_name
 
-    instance = opt.load(file)
+    instance = opt.load_instance(file)
     arrivals = [instance.arrival_of(job) for job in instance.jobs]
     summary: JsonObject = {
         "family": instance.family, "instance": instance.name, "sense": instance.sense,

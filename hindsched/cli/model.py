@@ -23,7 +23,7 @@ def model(
     """Print the program that an instance is solved by, or write it (.mps, .lp) for any solver."""
     opt.check_targets([file], output=output)
     with limited(time_limit):
-        program = hs.model(opt.load(file), form=form, formulation=formulation, relax=relax)
+        program = hs.model(opt.load_instance(file), form=form, formulation=formulation, relax=relax)
     if output is not None:
         program.write(output)
     if as_json:

@@ -72,7 +72,7 @@ def show_facts(data: Mapping[str, object], stream: str = "stdout") -> None:
     made.add_column(style="bold")
     made.add_column(overflow="fold")
     for key, value in data.items():
-        made.add_row(key.replace("_", " "), _text(value))
+        made.add_row(key.replace("_", " "), _cell_text(value))
     console(stream).print(made)
 
 
@@ -97,13 +97,13 @@ def show_rows(
             min_width=max(len(cell(value)) for value in values) if numeric else None,
         )  # fmt: skip
     for row in rows:
-        made.add_row(*(_text(row.get(name)) for name in names))
+        made.add_row(*(_cell_text(row.get(name)) for name in names))
     screen = console("stdout")
     if screen.measure(made).maximum >= screen.width:
         made.padding = 0
     screen.print(made, width=width)
 
 
-def _text(value: object) -> Text:
+def _cell_text(value: object) -> Text:
     """A cell; a file's name has what a terminal would act on, the ends of lines too."""
     return Text(printable(cell(value)).replace("\n", "\\n"))

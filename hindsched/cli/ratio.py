@@ -22,7 +22,7 @@ def ratio(
     from hindsched.analysis.ratio import INVERSE_NOTE
     from hindsched.instances.catalogue import shown_name
 
-    instance = opt.load(file)
+    instance = opt.load_instance(file)
     found = hs.ratio(
         instance, algorithm, settings=opt.parse_settings(settings), time_limit=time_limit,
         run_limit=time_limit, threads=1, progress=console("stderr").is_terminal,

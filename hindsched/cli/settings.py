@@ -60,7 +60,7 @@ def parse_settings(
     return settings
 
 
-def load(source: str) -> Instance:
+def load_instance(source: str) -> Instance:
     """Read an instance file or standard input, or find an instance of the library by name."""
     from hindsched.instances.catalogue import is_library_name, named_instance
     from hindsched.instances.io import read

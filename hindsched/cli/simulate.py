@@ -22,7 +22,7 @@ def simulate(
     as_json: opt.Json = False,
 ) -> None:
     """Run an online algorithm once; --certificate writes its final prices."""
-    instance = opt.load(file)  # what is wrong is said before a solver is loaded
+    instance = opt.load_instance(file)  # what is wrong is said before a solver is loaded
     opt.check_targets([file], output=output, certificate=certificate)
     values = opt.parse_settings(settings)
     with limited(time_limit):

@@ -27,7 +27,7 @@ def solve(
     With --certificate, an optimum that only a solver vouches for is proven by a tree where the
     instance is small and the time allows.
     """
-    instance = opt.load(file)  # what is wrong is said before a solver is loaded
+    instance = opt.load_instance(file)  # what is wrong is said before a solver is loaded
     from hindsched.analysis.verify import proof_of
 
     opt.check_targets([file], output=output, certificate=certificate)

@@ -36,7 +36,7 @@ def verify(
     certificates = prices or []
     if "" in certificates:
         raise InputError("prices", "", "must be a certificate file")
-    instance = opt.load(file)
+    instance = opt.load_instance(file)
     checked = hs.verify(instance, solution, certificates)
     kernel, is_asked = None, exact or (exact is None and has_family(instance.family))
     if is_asked:

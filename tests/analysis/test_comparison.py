@@ -5,7 +5,7 @@ import math
 import pytest
 
 from hindsched.analysis.comparison import Comparison
-from hindsched.analysis.ratio import Interval
+from hindsched.analysis.ratio import Bounds
 from hindsched.errors import InputError
 from tests.analysis import records
 
@@ -13,8 +13,8 @@ from tests.analysis import records
 def test_a_deterministic_algorithm():
     comparison = Comparison([records.offline("a", 90.0, 120.0), records.online("a", "oasis", 60.0)])
     [item] = comparison.instances
-    assert item.optimum.interval == Interval(90.0, 120.0)
-    assert item.algorithm("oasis").ratio.interval == Interval(1.5, 2.0)
+    assert item.optimum.interval == Bounds(90.0, 120.0)
+    assert item.algorithm("oasis").ratio.interval == Bounds(1.5, 2.0)
     assert item.algorithm("oasis").objective == 60.0
     data = item.to_dict()
     assert (data["optimum"]["lower"], data["optimum"]["upper"]) == (90.0, 120.0)
@@ -31,7 +31,7 @@ def test_the_ratio_of_a_randomised_algorithm_is_that_of_its_expected_objective()
     [item] = Comparison([records.offline("a", 120.0, 120.0), *runs]).instances
     row = item.algorithm("fifo")
     assert row.objective == 45.0
-    assert row.ratio.interval == Interval(120 / 45, 120 / 45)
+    assert row.ratio.interval == Bounds(120 / 45, 120 / 45)
     data = row.to_dict()
     assert data["spread"]["lower"] == {"lower": 2.0, "upper": 4.0}
     assert [seed["ratio"]["upper"] for seed in data["seeds"]] == [2.0, 4.0]
@@ -62,7 +62,7 @@ def test_a_baseline_outside_the_feasible_set_raises_nothing():
         ]
     )
     [item] = comparison.instances
-    assert item.optimum.interval == Interval(40.0, 50.0)
+    assert item.optimum.interval == Bounds(40.0, 50.0)
     assert item.contradiction is None
     [row] = item.to_dict()["algorithms"]
     assert row["ratio"] == {"lower": 40 / 60, "upper": 50 / 60}
@@ -96,7 +96,7 @@ def test_summary_over_instances():
         ]
     )
     [row] = comparison.summaries
-    assert row.median == Interval(4.0, 4.0)
+    assert row.median == Bounds(4.0, 4.0)
     assert row.worst.upper == math.inf
     assert (row.sums.lower, row.sums.upper) == (4.0, pytest.approx(320 / 75))
     assert (row.instances, row.infinite, row.without_ratio) == (3, 1, 0)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hindsched.analysis.interval import rounded_down, rounded_up
+from hindsched.analysis.bounds import written_down, written_up
 from hindsched.analysis.ratio import (
-    Interval,
+    Bounds,
     Ratio,
     competitive_ratio,
     optimum_of,
-    spread,
+    ratio_spread,
 )
 from hindsched.errors import SolveFailed
 
@@ -64,18 +64,18 @@ def test_who_earns_nothing_has_ratio_infinity():
 
 
 def test_who_earns_nothing_where_nothing_is_to_be_earned_is_perfect():
-    assert competitive_ratio(maximum(0.0, 0.0, "optimal"), 0.0).interval == Interval(1.0, 1.0)
+    assert competitive_ratio(maximum(0.0, 0.0, "optimal"), 0.0).interval == Bounds(1.0, 1.0)
     perhaps = competitive_ratio(maximum(0.0, 7.0), 0.0)
-    assert perhaps.interval == Interval(1.0, math.inf)
+    assert perhaps.interval == Bounds(1.0, math.inf)
     assert not perhaps.is_infinite
 
 
 def test_the_quotient_outside_the_feasible_set_is_starred():
     ratio = competitive_ratio(minimum(10.0, 12.0), 8.0, in_feasible_set=False, violations=3)
-    assert ratio.interval == Interval(8 / 12, 8 / 10)
+    assert ratio.interval == Bounds(8 / 12, 8 / 10)
     assert ratio.starred
     assert ratio.reason == "may do what the offline problem forbids"
-    assert ratio.difference == Interval(2.0, 4.0)
+    assert ratio.difference == Bounds(2.0, 4.0)
 
 
 def test_no_ratio_with_violations_or_a_failed_run():
@@ -87,34 +87,34 @@ def test_no_ratio_with_violations_or_a_failed_run():
 
 def test_absent_ends_stay_absent():
     no_solution = competitive_ratio(maximum(None, 8.0), 4.0)
-    assert no_solution.interval == Interval(None, 2.0)
+    assert no_solution.interval == Bounds(None, 2.0)
     no_bound = competitive_ratio(maximum(8.0, None), 4.0)
-    assert no_bound.interval == Interval(2.0, None)
+    assert no_bound.interval == Bounds(2.0, None)
     assert no_bound.reason == "the optimum has no upper bound"
     no_cost_bound = competitive_ratio(minimum(0.0, 8.0), 16.0)
-    assert no_cost_bound.interval == Interval(2.0, None)
+    assert no_cost_bound.interval == Bounds(2.0, None)
     assert no_cost_bound.reason == "the optimum has no positive lower bound"
 
 
 def test_an_optimum_of_cost_zero():
     ratio = competitive_ratio(minimum(0.0, 0.0, "optimal"), 3.0)
     assert ratio.is_infinite
-    assert ratio.difference == Interval(-3.0, -3.0)
-    assert competitive_ratio(minimum(0.0, 0.0, "optimal"), 0.0).interval == Interval(1.0, 1.0)
+    assert ratio.difference == Bounds(-3.0, -3.0)
+    assert competitive_ratio(minimum(0.0, 0.0, "optimal"), 0.0).interval == Bounds(1.0, 1.0)
     assert not competitive_ratio(minimum(-4.0, -3.0), 1.0).exists
 
 
 def test_an_online_schedule_improves_the_optimum():
     better = maximum(10.0, 20.0).improved(12.0, "oasis")
     assert (better.interval, better.best, better.status) == (
-        Interval(12.0, 20.0),
+        Bounds(12.0, 20.0),
         "oasis",
         "feasible",
     )
     assert maximum(10.0, 20.0).improved(9.0, "oasis").best == "offline"
     cheaper = minimum(10.0, 20.0).improved(15.0, "edgecloud")
-    assert (cheaper.interval, cheaper.best) == (Interval(10.0, 15.0), "edgecloud")
-    assert maximum(None, None, "no_solution").improved(1.0, "x").interval == Interval(1.0, None)
+    assert (cheaper.interval, cheaper.best) == (Bounds(10.0, 15.0), "edgecloud")
+    assert maximum(None, None, "no_solution").improved(1.0, "x").interval == Bounds(1.0, None)
 
 
 @pytest.mark.parametrize(
@@ -127,17 +127,17 @@ def test_a_schedule_beyond_a_proven_bound_is_an_error(optimum, objective):
 
 
 def test_spread_over_seeds():
-    ratios = [Ratio(Interval(1.0, 2.0), Interval()), Ratio(Interval(3.0, 6.0), Interval())]
-    assert spread(ratios) == (Interval(1.0, 3.0), Interval(2.0, 6.0))
-    with_absent = [*ratios, Ratio(Interval(), Interval(1.0, 1.0), "the run failed")]
-    assert spread(with_absent) == (Interval(), Interval())
+    ratios = [Ratio(Bounds(1.0, 2.0), Bounds()), Ratio(Bounds(3.0, 6.0), Bounds())]
+    assert ratio_spread(ratios) == (Bounds(1.0, 3.0), Bounds(2.0, 6.0))
+    with_absent = [*ratios, Ratio(Bounds(), Bounds(1.0, 1.0), "the run failed")]
+    assert ratio_spread(with_absent) == (Bounds(), Bounds())
 
 
 @given(NUMBERS)
 def test_ends_are_rounded_outward(value):
-    assert float(rounded_down(value)) <= value * (1 + LAST_BITS)
-    assert float(rounded_up(value)) >= value * (1 - LAST_BITS)
-    assert float(rounded_up(value)) - float(rounded_down(value)) <= value * 1.0001e-3
+    assert float(written_down(value)) <= value * (1 + LAST_BITS)
+    assert float(written_up(value)) >= value * (1 - LAST_BITS)
+    assert float(written_up(value)) - float(written_down(value)) <= value * 1.0001e-3
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_ends_are_rounded_outward(value):
     ],
 )
 def test_intervals(ends, text):
-    assert str(Interval(*ends)) == text
+    assert str(Bounds(*ends)) == text

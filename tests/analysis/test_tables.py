@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.tables import Span, job_spans, jsonable, slot_rows, spans_of, to_csv
+from hindsched.analysis.tables import WorkerSpan, job_spans, jsonable, slot_rows, spans_of, to_csv
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.notebook_card import ROWS_SHOWN
@@ -83,7 +83,7 @@ def test_a_schedule_of_ten_million_slots_has_spans_and_no_rows_by_slot():
     instance = GangInstance.parse(gang_data("long", rows, gpus=4))
     solution = hs.simulate(instance, "easy").solution
     assert slot_rows(solution) == []
-    assert job_spans(solution) == {"a": [Span(1, 10**7, 2.0)], "b": [Span(6, 15, 1.0)]}
+    assert job_spans(solution) == {"a": [WorkerSpan(1, 10**7, 2.0)], "b": [WorkerSpan(6, 15, 1.0)]}
 
 
 def test_spans_join_what_runs_on_with_as_many_workers():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.worst import Question, check_witness, complexity, evaluate, shrunk
+from hindsched.analysis.worst import Question, check_witness, complexity, evaluate_candidate, shrunk
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.io import read_json, write_json
@@ -96,10 +96,13 @@ def test_shrinking_keeps_the_ratio_and_removes_the_rest():
     space = find_space("gang").with_ranges(ONE_GPU)
     question = Question(space, "fifo")
     random = np.random.default_rng(0)
-    data = max((space.candidate(random) for _ in range(20)), key=lambda d: evaluate(question, d)[0])
-    least = 0.99 * evaluate(question, data)[0]
+    data = max(
+        (space.candidate(random) for _ in range(20)),
+        key=lambda d: evaluate_candidate(question, d)[0],
+    )
+    least = 0.99 * evaluate_candidate(question, data)[0]
     made = shrunk(question, data, least, lambda: False)
-    assert evaluate(question, made)[0] >= least
+    assert evaluate_candidate(question, made)[0] >= least
     assert complexity(space, made) < complexity(space, data)
     assert {*made["jobs"][0]} <= {"name", "submit", "gpus", "duration", "weight"}
 

@@ -14,8 +14,8 @@ import pytest
 import hindsched as hs
 from hindsched import kernel
 from hindsched.analysis.foresight import certificates
-from hindsched.analysis.foresight.certificates import certify
-from hindsched.analysis.foresight.search import Policy, run_on
+from hindsched.analysis.foresight.certificates import certify_futures
+from hindsched.analysis.foresight.search import Strategy, run_on
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json
 from hindsched.kernel import MALFORMED, RefusedFile
@@ -32,7 +32,7 @@ class Found:
     """A tree of two futures, a policy, schedules of who sees the future, and certificates."""
 
     futures: Futures
-    policy: Policy
+    policy: Strategy
     optima: list[float]
     certificates: dict[str, Any]
 
@@ -55,8 +55,8 @@ def found_in(family: str, policies: str) -> Found:
     weights = [1 / len(futures)] * len(futures)
     return Found(
         futures, policy, optima,
-        {"expected": certify(*about, futures.probabilities, last, 60),
-         "guarantee": certify(*about, weights, last, 60, best)},
+        {"expected": certify_futures(*about, futures.probabilities, last, 60),
+         "guarantee": certify_futures(*about, weights, last, 60, best)},
     )  # fmt: skip
 
 
@@ -137,16 +137,16 @@ def test_trees_prove_more_than_prices(
     futures = Futures.of(hs.tree(family, at=[at], branches=2, seed=1, jobs=jobs))
     formulation = futures.instances[0].check_formulation(None)
     about = (futures, "run", formulation, futures.probabilities, 60, 30)
-    grown = certify(*about)
+    grown = certify_futures(*about)
     monkeypatch.setattr(certificates, "MOST_LEAVES", 1)
-    alone = certify(*about)
+    alone = certify_futures(*about)
     assert grown
     assert alone
     assert grown["bound"] > alone["bound"] * (1 + 1e-4)
     optima = [hs.solve(instance, time_limit=60).objective for instance in futures.instances]
     (policy,) = run_on(futures, "wspt", formulation)
     assert grown["bound"] <= sum(policy.values) / 2 * (1 + 1e-9)
-    free = certify(*about, own=[{}, {}])
+    free = certify_futures(*about, own=[{}, {}])
     assert free
     assert free["bound"] <= sum(optima) / 2 * (1 + 1e-9)  # by who sees the future
     s = next(s for s, row in enumerate(grown["scenarios"]) if row["kind"] == "tree")

@@ -241,7 +241,7 @@ class Figure:
 
     def picture(self, frame: pd.DataFrame) -> Picture:
         """Draw the table, and the paper's own values as grey lines."""
-        return draw(frame, self.plot, title=self.title, levels=self.levels)
+        return draw_table(frame, self.plot, title=self.title, levels=self.levels)
 
 
 @cache
@@ -264,7 +264,7 @@ def figure(family: str, number: str) -> Figure:
 
 
 @look()
-def draw(
+def draw_table(
     frame: pd.DataFrame, plot: Plot, *, title: str = "", levels: Sequence[float] = ()
 ) -> Picture:
     """Draw a table."""

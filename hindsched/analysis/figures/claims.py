@@ -169,12 +169,14 @@ class CaseResult:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """What an experiment says of a claim."""
 
     word: str  # one of the six words above; the first three are earned
     condition: str = ""  # the cases in which it holds, if it does in some only
-    beside: Mapping[str, Verdict] = field(default_factory=dict)  # on the groups beside, by name
+    beside: Mapping[str, ClaimVerdict] = field(
+        default_factory=dict
+    )  # on the groups beside, by name
 
     @property
     def is_earned(self) -> bool:
@@ -213,32 +215,32 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
     return [CaseResult(case, tuple(values), is_ratio) for case, values in by_case.items()]
 
 
-def judge(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) -> Verdict:
+def judge_claim(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) -> ClaimVerdict:
     """The verdict on a claim and on what stands beside it."""
     groups: dict[str, list[CaseResult]] = {}
     for result in results:
         groups.setdefault(claim.group(result.case), []).append(result)
-    found = {name: _judge(claim.rule, own, at_scale) for name, own in groups.items()}
-    own = found.pop("", Verdict(NOT_RUN))
+    found = {name: _judge_cases(claim.rule, own, at_scale) for name, own in groups.items()}
+    own = found.pop("", ClaimVerdict(NOT_RUN))
     if own.word == NOT_RUN and claim.measure is not None:
-        own = Verdict(NOT_AT_SCALE)
+        own = ClaimVerdict(NOT_AT_SCALE)
     beside = {name: verdict for name, verdict in found.items() if verdict.word != NOT_RUN}
-    return Verdict(own.word, own.condition, beside)
+    return ClaimVerdict(own.word, own.condition, beside)
 
 
-def _judge(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> Verdict:
+def _judge_cases(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> ClaimVerdict:
     known = [result for result in results if result.known]
     if not known:
-        return Verdict(NOT_RUN)
+        return ClaimVerdict(NOT_RUN)
     if not at_scale:
-        return Verdict(NOT_AT_SCALE)
+        return ClaimVerdict(NOT_AT_SCALE)
     outcomes = [result.outcome(rule) for result in known]
     holding = [one.case for one, outcome in zip(known, outcomes, strict=True) if outcome == HOLDS]
     if len(holding) == len(results):
-        return Verdict(REPRODUCED)
+        return ClaimVerdict(REPRODUCED)
     if holding:
-        return Verdict(CONDITIONAL, condition_of(holding, [result.case for result in results]))
-    return Verdict(FAILED if set(outcomes) == {FAILS} else INCONCLUSIVE)
+        return ClaimVerdict(CONDITIONAL, condition_of(holding, [result.case for result in results]))
+    return ClaimVerdict(FAILED if set(outcomes) == {FAILS} else INCONCLUSIVE)
 
 
 def verdicts_on(
@@ -248,7 +250,7 @@ def verdicts_on(
     rows: list[JsonObject] = []
     for claim in claims_of(family, number):
         results = measured(claim, frame)
-        verdict = judge(claim, results, at_scale=at_scale)
+        verdict = judge_claim(claim, results, at_scale=at_scale)
         rows.append({
             "key": claim.key, "place": claim.place, "claim": claim.words,
             "the paper": claim.paper, "quantity": claim.quantity, "about": claim.about,

@@ -152,7 +152,7 @@ def _compute(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
     return found
 
 
-def _rows(frame: pd.DataFrame, spec: Spec, name: str) -> pd.DataFrame:
+def _case_rows(frame: pd.DataFrame, spec: Spec, name: str) -> pd.DataFrame:
     """A measure's cases as rows."""
     import pandas as pd
 
@@ -160,7 +160,7 @@ def _rows(frame: pd.DataFrame, spec: Spec, name: str) -> pd.DataFrame:
     return pd.DataFrame([{**dict(case), name: number} for case, number in found.items()])
 
 
-def _timeliness(frame: pd.DataFrame, kind: str, statistic: str) -> pd.DataFrame:
+def _class_timeliness(frame: pd.DataFrame, kind: str, statistic: str) -> pd.DataFrame:
     """Distance of the mean from the target, or the variance, of a class's finished jobs."""
     own = frame[frame["class"] == kind].astype({"late": float}).groupby("scheme")["late"]
     numbers = own.mean().abs() if statistic == "mean" else own.var()
@@ -203,7 +203,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "select": lambda frame, condition: frame.query(condition, engine="python"),
     "gather": lambda frame, y, how, *by: frame.groupby([*by], sort=False)[y].agg(how).reset_index(),
     "as text": lambda frame, column: frame.astype({column: str}),
-    "rows": _rows, "timeliness": _timeliness, "estimates": _estimates,
+    "rows": _case_rows, "timeliness": _class_timeliness, "estimates": _estimates,
     "two over rest": _two_over_rest, "frameworks": _frameworks, "drop": _drop,
 }  # fmt: skip
 

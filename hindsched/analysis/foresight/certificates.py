@@ -53,55 +53,55 @@ Decided = tuple[tuple[int, int, bool], ...]
 """Job, its latest completion or the slot before its earliest one, whether it is the latest."""
 
 
-def can_certify(instance: Instance, formulation: str) -> bool:
+def can_certify_futures(instance: Instance, formulation: str) -> bool:
     """Whether the kernel knows certificates of this problem."""
     family = instance.exact.family
     return issubclass(family, ScenarioProblem) and formulation in family.nonanticipative
 
 
-def certify(
+def certify_futures(
     futures: Futures, policies: str, formulation: str, weights: Sequence[float], last: int,
     seconds: float, schedules: Sequence[Solution] | None = None,
-    own: Sequence[Mapping[Window, float]] | None = None,
+    multipliers: Sequence[Mapping[Window, float]] | None = None,
 ) -> JsonObject | None:  # fmt: skip
     """A certificate of the bound on the weighted sum; None where the blocks are too large.
 
     With schedules of who sees the future it is about the guarantee of any online algorithm. Behind
-    the slot `last` it is supposed that nothing is worthwhile. Multipliers (`own`: by scenario and
-    window) are by default those of the linear program of all scenarios, or none: what is better.
+    the slot `last` it is supposed that nothing is worthwhile. Multipliers, by scenario and
+    window, are by default those of the linear program of all scenarios, or none: what is better.
     """
     begun = time.monotonic()
     weights = [float(f"{max(0.0, weight):.12g}") for weight in weights]
     if schedules is not None:
-        worth = math.fsum(w * own.objective() for w, own in zip(weights, schedules, strict=True))
+        worth = math.fsum(w * s.objective() for w, s in zip(weights, schedules, strict=True))
         weights = [float(f"{w / worth:.12g}") for w in weights]
     up = futures.sense == "max"
     problems = [instance.exact.problem(formulation) for instance in futures.instances]
     own_module = f"{__package__}.{futures.instances[0].family}"
-    build = import_module(own_module).block if find_spec(own_module) else None
+    build = import_module(own_module).scenario_lp if find_spec(own_module) else None
     blocks = [
-        build(problem, policies, w) if build else window_block(problem, last, w)
+        build(problem, policies, w) if build else window_lp(problem, last, w)
         for problem, w in zip(problems, weights, strict=True)
     ]
     columns = sum(len(block.windows) for block in blocks)
     if columns > MOST_COLUMNS:
         return None
-    if own is not None:
-        tried = [_cancelling(futures, policies, own)]
+    if multipliers is not None:
+        tried = [_cancelling(futures, policies, multipliers)]
     else:
         linked = _multipliers(futures, policies, blocks, last, seconds / 2)
         tried = [[{} for _ in blocks], *([] if linked is None else [linked])]
     checked = sum(block.checked for block in blocks)
     most = max(1, min(MOST_LEAVES, MOST_CHECKED // checked))
-    found = []
+    bounded = []
     for left, terms in zip(range(len(tried), 0, -1), tried, strict=True):
-        trees = list[list[Leaf]]()
+        trees = list[list[PricedLeaf]]()
         until = time.monotonic() + (begun + seconds - time.monotonic()) / left
         for s, block in enumerate(blocks):
             share = (until - time.monotonic()) / (len(blocks) - s)
             trees.append(_tree(block, terms[s], most, share))
-        found.append((math.fsum(leaves[0].bound for leaves in trees), terms, trees))
-    _, terms, trees = max(found, key=lambda one: one[0])
+        bounded.append((math.fsum(leaves[0].bound for leaves in trees), terms, trees))
+    _, terms, trees = max(bounded, key=lambda item: item[0])
     scenarios = [
         {
             "instance": instance.name, "instance_sha256": instance.sha256(), "weight": weights[s],
@@ -126,7 +126,7 @@ def certify(
 
 
 def _multipliers(
-    futures: Futures, policies: str, blocks: Sequence[Block], last: int, seconds: float
+    futures: Futures, policies: str, blocks: Sequence[ScenarioLP], last: int, seconds: float
 ) -> list[dict[Window, int]] | None:
     """Duals of (N), in units; None if there is no time for them."""
     alike: dict[Any, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -154,7 +154,7 @@ def _multipliers(
     right = np.concatenate([np.zeros(len(links)), *(block.right for block in blocks)])
     most = np.concatenate([block.most for block in blocks])
     solve: Any = linprog  # whose types know no sparse matrices
-    found = solve(
+    result = solve(
         np.concatenate([block.cost for block in blocks]),
         sp.vstack([sp.block_diag([block.used for block in blocks]),
                    sp.block_diag([block.inner for block in blocks])]).tocsr(),
@@ -163,25 +163,27 @@ def _multipliers(
         np.column_stack([np.zeros(begin), most]), method="highs",
         options={"time_limit": max(0.1, seconds)},
     )  # fmt: skip
-    if found.status == 1:
+    if result.status == 1:
         return None
-    if found.status:
-        raise SolveFailed(f"linear program of {len(futures)} scenarios: {found.message}")
-    own: list[dict[Window, int]] = [defaultdict(int) for _ in blocks]
+    if result.status:
+        raise SolveFailed(f"linear program of {len(futures)} scenarios: {result.message}")
+    multipliers: list[dict[Window, int]] = [defaultdict(int) for _ in blocks]
     places = [
         {futures.record(s, at): at for at in reversed(range(len(instance.jobs)))}
         for s, instance in enumerate(futures.instances)
     ]
-    for ((members, record, *window), k), dual in zip(links, found.eqlin.marginals, strict=False):
+    for ((members, record, *window), k), dual in zip(links, result.eqlin.marginals, strict=False):
         for sign, s in ((-1, members[k]), (1, members[k + 1])):
-            own[s][places[s][record], *window] += sign * round(dual * UNIT)
-    return own
+            multipliers[s][places[s][record], *window] += sign * round(dual * UNIT)
+    return multipliers
 
 
-def _tree(block: Block, own: Mapping[Window, int], most: int, seconds: float) -> list[Leaf]:
-    """Leaves of a scenario with own terms, the worst first; it alone is split."""
+def _tree(
+    block: ScenarioLP, multipliers: Mapping[Window, int], most: int, seconds: float
+) -> list[PricedLeaf]:
+    """Leaves of a scenario with its multipliers, the worst first; it alone is split."""
     until, number = time.monotonic() + seconds, count()
-    cost = block.cost + np.array([own.get(window, 0) / UNIT for window in block.windows])
+    cost = block.cost + np.array([multipliers.get(window, 0) / UNIT for window in block.windows])
     first = block.leaf(cost, ())
     leaves = [(first.bound, next(number), first)]
     while len(leaves) < most and time.monotonic() < until:
@@ -195,7 +197,9 @@ def _tree(block: Block, own: Mapping[Window, int], most: int, seconds: float) ->
     return [leaf for *_, leaf in sorted(leaves)]
 
 
-def _leaf_rows(instance: Instance, block: Block, leaves: Sequence[Leaf], up: bool) -> JsonObject:
+def _leaf_rows(
+    instance: Instance, block: ScenarioLP, leaves: Sequence[PricedLeaf], up: bool
+) -> JsonObject:
     """The leaves as a certificate's file has them; one alone is prices."""
     rows = []
     for leaf in leaves:
@@ -213,28 +217,28 @@ def _leaf_rows(instance: Instance, block: Block, leaves: Sequence[Leaf], up: boo
 
 
 def _cancelling(
-    futures: Futures, policies: str, own: Sequence[Mapping[Window, float]]
+    futures: Futures, policies: str, multipliers: Sequence[Mapping[Window, float]]
 ) -> list[dict[Window, int]]:
     """Multipliers in units, whose sum over every class is exactly 0."""
-    found: list[dict[Window, int]] = [{} for _ in own]
+    units: list[dict[Window, int]] = [{} for _ in multipliers]
     sums: dict[Any, int] = defaultdict(int)
-    for s, terms in enumerate(own):
+    for s, terms in enumerate(multipliers):
         for (at, first, end), price in terms.items():
-            told = futures.revealed(s, at)
-            members = futures.members(s, first if policies == RUN else told)
-            if first >= told and len(members) > 1:
-                found[s][at, first, end] = round(price * UNIT)
+            revealed = futures.revealed(s, at)
+            members = futures.members(s, first if policies == RUN else revealed)
+            if first >= revealed and len(members) > 1:
+                units[s][at, first, end] = round(price * UNIT)
                 sums[members, futures.record(s, at), first, end] += round(price * UNIT)
     for (members, record, first, end), rest in sums.items():
         s = members[0]
         jobs = range(len(futures.instances[s].jobs))
         window = next(at for at in jobs if futures.record(s, at) == record), first, end
-        found[s][window] = found[s].get(window, 0) - rest
-    return found
+        units[s][window] = units[s].get(window, 0) - rest
+    return units
 
 
 @dataclass(frozen=True)
-class Leaf:
+class PricedLeaf:
     """Decisions with prices by row, and the least cost that they prove."""
 
     decisions: Decided
@@ -243,7 +247,7 @@ class Leaf:
     split: tuple[int, int] | None  # None where the program is undecided about no completion
 
 
-def _columns(problem: Any, last: int) -> Iterator[Column]:
+def _window_columns(problem: Any, last: int) -> Iterator[Column]:
     """Every job's windows that begin up to one slot after `last`, as the kernel's block has them.
 
     Behind `last` slots are free and multipliers are 0, so that no later begin is better.
@@ -272,7 +276,7 @@ def _columns(problem: Any, last: int) -> Iterator[Column]:
                 yield at, start, end, costs[end], use
 
 
-def _room(problem: Any) -> dict[Any, float]:
+def _row_capacity(problem: Any) -> dict[Any, float]:
     """What the merged servers have, by row."""
     if not isinstance(problem, WindowProblem):
         return {("gpus",): float(problem.room * problem.seconds)}
@@ -286,7 +290,7 @@ def _labels(cluster: WindowCluster) -> list[Row]:
 
 
 @dataclass(frozen=True)
-class Block:
+class ScenarioLP:
     """A program in columns from 0 to `most`, of which rows of capacity have prices."""
 
     windows: list[Window]
@@ -303,62 +307,65 @@ class Block:
     limit: Floats
     checked: int  # how many windows the kernel looks at for a leaf
 
-    def leaf(self, cost: Floats, decisions: Decided) -> Leaf:
+    def leaf(self, cost: Floats, decisions: Decided) -> PricedLeaf:
         """Prices under decisions, which may leave too little room, and what all duals prove."""
-        kept, size = np.ones(len(cost), dtype=bool), len(self.rows)
+        allowed, size = np.ones(len(cost), dtype=bool), len(self.rows)
         for job, slot, is_latest in decisions:
-            kept &= (self.at != job) | ((self.ends <= slot) == is_latest)
-        most, rows = np.where(kept, self.most, 0.0), sp.vstack([self.used, self.inner])
+            allowed &= (self.at != job) | ((self.ends <= slot) == is_latest)
+        most, rows = np.where(allowed, self.most, 0.0), sp.vstack([self.used, self.inner])
         sides = np.concatenate([self.room, self.limit])
-        penalty, solve = 10 * (1 + np.abs(cost[kept]).max()), cast("Any", linprog)
-        found = solve(
+        penalty, solve = 10 * (1 + np.abs(cost[allowed]).max()), cast("Any", linprog)
+        result = solve(
             np.concatenate([cost, np.full(size, penalty)]),
             sp.hstack([rows, -sp.eye_array(len(sides), size)]), sides,
             sp.hstack([self.equal, sp.csr_array((len(self.right), size))]), self.right,
             np.column_stack([np.zeros(len(cost) + size), [*most, *[np.inf] * size]]),
             method="highs",
         )  # fmt: skip
-        if found.status:
-            raise SolveFailed(f"linear program of a scenario: {found.message}")
-        duals: Any = np.maximum(0.0, -found.ineqlin.marginals)
-        others = found.eqlin.marginals
+        if result.status:
+            raise SolveFailed(f"linear program of a scenario: {result.message}")
+        duals: Any = np.maximum(0.0, -result.ineqlin.marginals)
+        others = result.eqlin.marginals
         duals[:size] = [float(f"{dual:.9g}") for dual in duals[:size]]
         paid = np.minimum(0.0, cost + rows.T @ duals - self.equal.T @ others) * most
         off = 1e-9 * (sides @ duals + np.abs(self.right * others).sum() - paid.sum() + 1)
         bound = float(self.right @ others - sides @ duals + paid.sum() - off)
-        share = found.x[: len(cost)]
-        return Leaf(decisions, duals[:size], bound, _split(self.at, self.ends, share, cost))
+        share = result.x[: len(cost)]
+        return PricedLeaf(
+            decisions, duals[:size], bound, _undecided(self.at, self.ends, share, cost)
+        )
 
     def price_rows(self, prices: Floats) -> JsonObject:
         """Prices as a certificate's file has them."""
-        found = defaultdict[str, Any](list)
+        rows = defaultdict[str, Any](list)
         priced = zip(self.rows, prices.tolist(), strict=True)
         for ((name, *labels), t), price in sorted(priced, key=lambda row: row[0][1]):
             if price:
-                found[name].append({**dict(labels), "from": t, "to": t, "price": price})
-        return dict(found)
+                rows[name].append({**dict(labels), "from": t, "to": t, "price": price})
+        return dict(rows)
 
 
-def _split(at: Any, ends: Any, share: Floats, cost: Floats) -> tuple[int, int] | None:
+def _undecided(at: Any, ends: Any, share: Floats, cost: Floats) -> tuple[int, int] | None:
     """The job whose completion is least decided, and the slot in the middle of it."""
     split, spread = None, 1e-6
     for job in np.unique(at[(at >= 0) & (share > 1e-6) & (share < 1 - 1e-6)]):
-        mine = np.flatnonzero((at == job) & (share > 1e-6))
-        mine = mine[np.argsort(ends[mine], kind="stable")]
-        if ends[mine[0]] == ends[mine[-1]]:
+        columns = np.flatnonzero((at == job) & (share > 1e-6))
+        columns = columns[np.argsort(ends[columns], kind="stable")]
+        if ends[columns[0]] == ends[columns[-1]]:
             continue
-        mean = share[mine] @ cost[mine]
-        wide = float(share[mine] @ np.abs(cost[mine] - mean)) + 1e-5
+        mean = share[columns] @ cost[columns]
+        wide = float(share[columns] @ np.abs(cost[columns] - mean)) + 1e-5
         if wide > spread:
-            below = np.cumsum(share[mine])[ends[mine] < ends[mine[-1]]]
-            middle = mine[min(int(np.searchsorted(below, 0.5)), len(below) - 1)]
+            below = np.cumsum(share[columns])[ends[columns] < ends[columns[-1]]]
+            middle = columns[min(int(np.searchsorted(below, 0.5)), len(below) - 1)]
             split, spread = (int(job), int(ends[middle])), wide
     return split
 
 
-def window_block(problem: Any, last: int, weight: float) -> Block:
+def window_lp(problem: Any, last: int, weight: float) -> ScenarioLP:
     """Windows that begin up to one slot after `last`."""
-    listed, side, rooms = list(_columns(problem, last)), dict[Any, int](), _room(problem)
+    listed, capacity = list(_window_columns(problem, last)), _row_capacity(problem)
+    side = dict[Any, int]()
     if isinstance(problem, WindowProblem) and not problem.cluster.must_complete:
         listed += [(at, NEVER, NEVER, 0.0, {}) for at in range(len(problem.jobs))]
     cells = [
@@ -369,10 +376,10 @@ def window_block(problem: Any, last: int, weight: float) -> Block:
     rows, columns, amounts = zip(*cells, strict=True) if cells else ((), (), ())
     at, size = np.array([column[0] for column in listed]), len(listed)
     once = sp.csr_array((np.ones(size), (at, np.arange(size))), (at.max() + 1, size))
-    return Block(
+    return ScenarioLP(
         [column[:3] for column in listed], weight * np.array([column[3] for column in listed]), at,
         np.array([column[2] for column in listed]), np.ones(size), list(side),
-        np.array([rooms[row] for row, _ in side]),
+        np.array([capacity[row] for row, _ in side]),
         sp.csr_array((amounts, (rows, columns)), (len(side), size)), once,
         np.ones(once.shape[0]), sp.csr_array((0, size)), np.zeros(0), size,
     )  # fmt: skip

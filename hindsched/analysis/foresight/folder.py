@@ -35,20 +35,20 @@ def verify_foresight(folder: str | Path) -> list[str]:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"{folder}/{RESULT}", "format", f"must be {FORMAT}")
     try:
-        return _wrong(place, data)
+        return _contradictions(place, data)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{folder}/{RESULT}", str(error), "must be as it was written") from None
 
 
-def _wrong(place: Path, data: dict[str, Any]) -> list[str]:
-    scenarios, wrong = data["scenarios"], list[str]()
+def _contradictions(place: Path, data: dict[str, Any]) -> list[str]:
+    scenarios, errors = data["scenarios"], list[str]()
     instances = [read(place / f"future-{n}.json") for n in range(len(scenarios))]
     probabilities = [float(row["probability"]) for row in scenarios]
     futures = Futures.of(instances, probabilities)
     up = futures.sense == "max"
     attained = "lower" if up else "upper"
     if len(futures) != len(scenarios):
-        wrong.append("two futures are the same")
+        errors.append("two futures are the same")
     policy = list[Solution]()
     for n, (instance, row) in enumerate(zip(instances, scenarios, strict=True)):
         for kind in ("policy", "hindsight"):
@@ -58,36 +58,38 @@ def _wrong(place: Path, data: dict[str, Any]) -> list[str]:
             try:
                 solution = read_solution(path, instance)
             except HindschedError as error:
-                wrong.append(f"{path.name}: {error}")
+                errors.append(f"{path.name}: {error}")
                 continue
-            wrong += [f"{path.name}: breaks {broken}" for broken in solution.violations()[:1]]
+            errors += [f"{path.name}: breaks {broken}" for broken in solution.violations()[:1]]
             if kind == "policy":
                 policy.append(solution)
             elif off(solution.objective(), row["optimum"][attained]):
-                wrong.append(f"{path.name}: has not the objective that is told of it")
-    if wrong:
-        return wrong
+                errors.append(f"{path.name}: has not the objective that is told of it")
+    if errors:
+        return errors
     if len(policy) == len(instances):
-        wrong += peeking(futures, policy, data["policies"])
+        errors += peeking(futures, policy, data["policies"])
         likely = zip(futures.probabilities, policy, strict=True)
-        value = fsum(p * own.objective() for p, own in likely)
+        value = fsum(p * schedule.objective() for p, schedule in likely)
         if off(value, data["best_online"][attained]):
-            wrong.append(f"best online: the policy's expected value is {value!r}")
+            errors.append(f"best online: the policy's expected value is {value!r}")
     for name, stated in data["certified"].items():
         path = place / f"certificate-{name}.json"
         certificate = read_json(path)
-        about = {"bound": stated, "claim": name, "policies": data["policies"],
+        expected = {"bound": stated, "claim": name, "policies": data["policies"],
                  "formulation": data["formulation"]}  # fmt: skip
-        others = [key for key, value in about.items() if certificate[key] != value]
-        wrong += [f"{path.name}: {key}: is not that of {RESULT}" for key in others]
+        differing = [key for key, value in expected.items() if certificate[key] != value]
+        errors += [f"{path.name}: {key}: is not that of {RESULT}" for key in differing]
         weights = {row["instance_sha256"]: row["weight"] for row in certificate["scenarios"]}
-        told = zip(instances, probabilities, strict=True)
-        if name == EXPECTED and any(off(p, weights.get(own.sha256())) for own, p in told):
-            wrong.append(f"{path.name}: weights: must be the probabilities")
-        found = exact_check(path, *(place / f"future-{n}.json" for n in range(len(instances))))
-        if found is not None and found.code:
-            wrong.append(f"{path.name}: {found.verdict}")
-    return wrong
+        weighted = zip(instances, probabilities, strict=True)
+        if name == EXPECTED and any(
+            off(p, weights.get(schedule.sha256())) for schedule, p in weighted
+        ):
+            errors.append(f"{path.name}: weights: must be the probabilities")
+        check = exact_check(path, *(place / f"future-{n}.json" for n in range(len(instances))))
+        if check is not None and check.code:
+            errors.append(f"{path.name}: {check.verdict}")
+    return errors
 
 
 def off(value: float, stated: float | None) -> bool:
@@ -97,35 +99,35 @@ def off(value: float, stated: float | None) -> bool:
 
 def peeking(futures: Futures, policy: Sequence[Solution], policies: str) -> list[str]:
     """Where a policy's schedules differ though their histories are equal, a line each."""
-    found = list[str]()
+    lines = list[str]()
     rows = [
-        {**own.assignments(), **{name: list(rows) for name, rows in own.given_up.items()}}
-        for own in policy
+        {**schedule.assignments(), **{name: list(rows) for name, rows in schedule.given_up.items()}}
+        for schedule in policy
     ]
     for s, instance in enumerate(futures.instances):
         for at, job in enumerate(instance.jobs):
-            told, mine = futures.revealed(s, at), rows[s].get(job.name, ())
-            last = max([told, *(int(row["to"]) for row in mine)])
-            for t in range(told, last + 1) if policies == RUN else (told,):
+            revealed, rows_here = futures.revealed(s, at), rows[s].get(job.name, ())
+            last = max([revealed, *(int(row["to"]) for row in rows_here)])
+            for t in range(revealed, last + 1) if policies == RUN else (revealed,):
                 other = next((o for o in futures.members(s, t) if o != s), None)
-                theirs = () if other is None else rows[other].get(job.name, ())
-                if other is not None and _in_slots(mine, t, policies) != _in_slots(
-                    theirs, t, policies
-                ):
+                rows_there = () if other is None else rows[other].get(job.name, ())
+                if other is not None and _content_by_slot(
+                    rows_here, t, policies
+                ) != _content_by_slot(rows_there, t, policies):
                     who = f"{instance.name} and {futures.instances[other].name}"
-                    found.append(f"policy: {job.name} in slot {t} tells {who} apart")
+                    lines.append(f"policy: {job.name} in slot {t} tells {who} apart")
                     break
-    return found
+    return lines
 
 
-def _in_slots(rows: Any, slot: int, policies: str) -> list[str]:
+def _content_by_slot(rows: Any, slot: int, policies: str) -> list[str]:
     """What runs in a slot, or of one that commits in all, whatever chunks are called."""
-    found = []
+    contents = []
     for row in rows:
         if not RUNS & row.keys():
             continue
-        kept = {key: value for key, value in row.items() if key not in ("chunk", "from", "to")}
+        content = {key: value for key, value in row.items() if key not in ("chunk", "from", "to")}
         for t in range(int(row["from"]), int(row["to"]) + 1):
             if policies != RUN or t == slot:
-                found.append(canonical_json({**kept, "slot": t}))
-    return sorted(found)
+                contents.append(canonical_json({**content, "slot": t}))
+    return sorted(contents)

@@ -17,19 +17,24 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE, can_certify, certify
+from hindsched.analysis.bounds import Bounds, written_down, written_up
+from hindsched.analysis.foresight.certificates import (
+    EXPECTED,
+    GUARANTEE,
+    can_certify_futures,
+    certify_futures,
+)
 from hindsched.analysis.foresight.folder import FORMAT, RESULT, peeking
 from hindsched.analysis.foresight.search import (
     LEAST_SHARE,
     FamilySearch,
     Guarantee,
-    Policy,
+    Strategy,
     commit_greedily,
     guarantee,
     run_on,
     share_of,
 )
-from hindsched.analysis.interval import Interval, rounded_down, rounded_up
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write, write_json
@@ -64,14 +69,14 @@ class Loss:
     algorithm: str
     commitment: str  # when it is bound by what it decides
     expected: float  # value over the scenarios, and over the seeds of a randomised one
-    ratio: Interval  # hindsight over it (it over hindsight, minimising)
-    own: Interval | None  # against the best online policy; None where it may do more
+    ratio: Bounds  # hindsight over it (it over hindsight, minimising)
+    own: Bounds | None  # against the best online policy; None where it may do more
     promised: float | None  # the share of hindsight that it reaches in its worst scenario
 
     def to_dict(self) -> JsonObject:
         """JSON data."""
-        own = None if self.own is None else self.own.to_dict()
-        return {**vars(self), "ratio": self.ratio.to_dict(), "own": own}
+        own_loss = None if self.own is None else self.own.to_dict()
+        return {**vars(self), "ratio": self.ratio.to_dict(), "own": own_loss}
 
 
 @dataclass(frozen=True)
@@ -81,17 +86,17 @@ class Foresight:
     futures: Futures
     policies: str  # the class of online policies
     formulation: str
-    hindsight: Interval  # expected value of who sees the future
-    best_online: Interval  # of the best policy that does not
-    price: Interval  # hindsight over the best online policy (its inverse, minimising)
+    hindsight: Bounds  # expected value of who sees the future
+    best_online: Bounds  # of the best policy that does not
+    price: Bounds  # hindsight over the best online policy (its inverse, minimising)
     # The share of hindsight (the factor of it, minimising) that a policy can promise in every
     # scenario, randomised and deterministic.
-    guarantee: Interval
-    guarantee_deterministic: Interval
-    optima: tuple[Interval, ...]  # of the scenarios
+    guarantee: Bounds
+    guarantee_deterministic: Bounds
+    optima: tuple[Bounds, ...]  # of the scenarios
     losses_by_algorithm: tuple[Loss, ...] = ()
-    policy: Policy | None = None  # the best one found, a schedule a scenario
-    mixture: tuple[tuple[float, Policy], ...] = ()  # the randomised one with the best guarantee
+    policy: Strategy | None = None  # the best one found, a schedule a scenario
+    mixture: tuple[tuple[float, Strategy], ...] = ()  # the randomised one with the best guarantee
     weights: tuple[float, ...] = ()  # of the scenarios, where the guarantee's bound was found
     clairvoyant: tuple[Solution | None, ...] = ()  # schedules of who sees the future
     certificates: Mapping[str, Any] = field(default_factory=dict)  # files, by what they bound
@@ -104,15 +109,15 @@ class Foresight:
         return self.futures.sense == "max"
 
     @property
-    def value_of_information(self) -> Interval:
+    def value_of_information(self) -> Bounds:
         """EVPI: what knowing the future would be worth, in the objective's unit."""
-        one, other = self.hindsight, self.best_online
-        one, other = (one, other) if self.is_maximised else (other, one)
-        least = _minus(one.lower, other.upper)
-        return Interval(least and max(0.0, least), _minus(one.upper, other.lower))
+        first, second = self.hindsight, self.best_online
+        first, second = (first, second) if self.is_maximised else (second, first)
+        least = _minus(first.lower, second.upper)
+        return Bounds(least and max(0.0, least), _minus(first.upper, second.lower))
 
     @property
-    def intervals(self) -> dict[str, Interval]:
+    def intervals(self) -> dict[str, Bounds]:
         """What was found."""
         return {name: getattr(self, name) for name in INTERVALS}
 
@@ -158,7 +163,7 @@ class Foresight:
                 "algorithm": loss.algorithm, "commitment": loss.commitment,
                 "expected": loss.expected,
                 **_ends("ratio", loss.ratio), **_ends("price", self.price),
-                **_ends("own", loss.own or Interval()), "promised": loss.promised,
+                **_ends("own", loss.own or Bounds()), "promised": loss.promised,
             }
             for loss in self.losses_by_algorithm
         ]  # fmt: skip
@@ -170,29 +175,29 @@ class Foresight:
 
     def sentences(self) -> list[str]:
         """What was found, in words that stay true of the intervals."""
-        up, price, said = self.is_maximised, self.price, []
+        up, price, lines = self.is_maximised, self.price, []
         checked = self._certified_price
         for loss in self.losses_by_algorithm:
-            said.append(_of_algorithm(loss, price, checked, up))
+            lines.append(_of_algorithm(loss, price, checked, up))
         if price.upper is not None and price.upper <= 1 + 1e-9:
-            said.append("Not knowing the future costs nothing on these futures.")
+            lines.append("Not knowing the future costs nothing on these futures.")
         elif not self.losses_by_algorithm:
-            said.append(f"The price of not knowing is {price} (proven by solver).")
+            lines.append(f"The price of not knowing is {price} (proven by solver).")
         end = self.guarantee.upper if up else self.guarantee.lower
         likely = {n: p for n, p in self.distribution.items() if p >= 0.005}
         mixture = ", ".join(f"{name} {share:.0%}" for name, share in likely.items())
         hardest = f"; the hardest mixture: {mixture}" if mixture else ""
         if end is not None and (end < 1 if up else end > 1):
-            rounded, sign = (rounded_up, -1) if up else (rounded_down, 1)
+            rounded, sign = (written_up, -1) if up else (written_down, 1)
             known = self.certified.get(GUARANTEE)
             known = known if known is not None and sign * (known - 1) > 0 else None
             proof = _proof(rounded(end), None if known is None else rounded(known))
             most = f"more than {rounded(end)} of" if up else f"less than {rounded(end)} times"
-            said.append(
+            lines.append(
                 f"No online algorithm, randomised or not, can promise {most} hindsight on these "
                 f"futures ({proof}{hardest})."
             )
-        return [*said, *self.notes]
+        return [*lines, *self.notes]
 
     def to_dict(self) -> JsonObject:
         """What ``foresight --json`` prints."""
@@ -296,25 +301,27 @@ def foresight(
         return max(1.0, SHARES.get(part, 1.0) * (begun + time_limit - time.monotonic()))
 
     until = begun + SHARES["hindsight"] * time_limit
-    optima, known = list[Interval](), list[Policy]()
+    optima, known = list[Bounds](), list[Strategy]()
     clairvoyant = list[Solution | None]()
     for after, instance in zip(range(len(futures), 0, -1), futures.instances, strict=True):
         seconds = max(2.0, (until - time.monotonic()) / max(1.0, 0.5 * after))
         solved = solve(instance, formulation=formulation, threads=1, time_limit=seconds)
         ends = (solved.objective, solved.bound)
         clairvoyant.append(solved.solution)
-        optima.append(Interval(*(ends if up else ends[::-1])))
+        optima.append(Bounds(*(ends if up else ends[::-1])))
     measured = dict[str, tuple[float, float | None, bool]]()
     for name, built in cards.items():
-        found = run_on(futures, name, formulation, SEEDS)
-        mean = Policy(tuple(map(fmean, zip(*(own.values for own in found), strict=True))))
-        is_of = _is_of(built, policies, formulation) and _keeps_to(policies, futures, found)
-        known += found if is_of else []
+        strategies = run_on(futures, name, formulation, SEEDS)
+        mean = Strategy(
+            tuple(map(fmean, zip(*(strategy.values for strategy in strategies), strict=True)))
+        )
+        is_of = _is_of(built, policies, formulation) and _keeps_to(policies, futures, strategies)
+        known += strategies if is_of else []
         expected = mean.expected(futures.probabilities)
         measured[name] = expected, share_of(mean, optima, up), is_of
     greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
     if greedy is not None:
-        known.append(Policy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
+        known.append(Strategy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
     if not known or sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS:
         known += _any_policy(futures, policies, formulation)
     hindsight = _expected(optima, futures.probabilities)
@@ -322,31 +329,33 @@ def foresight(
     best, policy = _best_online(search, known, left("online"), up)
     if up:  # nobody is better than hindsight
         bounds = [end for end in (hindsight.upper, best.upper) if end is not None]
-        best = Interval(best.lower, min(bounds, default=None))
+        best = Bounds(best.lower, min(bounds, default=None))
     else:
-        best = Interval(max(hindsight.lower or 0.0, best.lower or 0.0), best.upper)
+        best = Bounds(max(hindsight.lower or 0.0, best.lower or 0.0), best.upper)
     found_policies = [*known, *([policy] if policy is not None and policy not in known else [])]
     fixed = search.least(left("deterministic"), found_policies)
-    found_policies += [own for _, own in fixed.mixture]
-    mixed = Guarantee(Interval(0.0, 1.0) if up else Interval(1.0, None))
+    found_policies += [strategy for _, strategy in fixed.mixture]
+    mixed = Guarantee(Bounds(0.0, 1.0) if up else Bounds(1.0, None))
     if found_policies:
-        kept = LEAST_SHARE if search.is_cut else 0.0
+        least_share = LEAST_SHARE if search.is_cut else 0.0
         end = best.upper if up else best.lower
         known_bound = None if end is None else (futures.probabilities, end)
-        mixed = guarantee(search.best, optima, found_policies, up, left("mixed"), kept, known_bound)
+        mixed = guarantee(
+            search.best, optima, found_policies, up, left("mixed"), least_share, known_bound
+        )
     certificates = _certificates(
         futures, policies, formulation, clairvoyant, [p for p in (policy, *known) if p], mixed,
         CERTIFYING * time_limit,
     )  # fmt: skip
     deterministic = _no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
-    price = at_least_1(_quotient(hindsight, best, up))
+    price = at_least_1(_bounds_quotient(hindsight, best, up))
     losses = list[Loss]()
     for name in names:
         expected, promised, comparable = measured[name]
-        alone = Interval(expected, expected)
-        own = at_least_1(_quotient(best, alone, up)) if comparable else None
-        ratio, commitment = _quotient(hindsight, alone, up), cards[name].card.commitment
-        losses.append(Loss(name, commitment, expected, ratio, own, promised))
+        alone = Bounds(expected, expected)
+        own_loss = at_least_1(_bounds_quotient(best, alone, up)) if comparable else None
+        ratio, commitment = _bounds_quotient(hindsight, alone, up), cards[name].card.commitment
+        losses.append(Loss(name, commitment, expected, ratio, own_loss, promised))
     return Foresight(
         futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
         best_online=best, price=price, guarantee=mixed.interval,
@@ -357,70 +366,82 @@ def foresight(
     )  # fmt: skip
 
 
-def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Policy]:
+def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Strategy]:
     """What `reoptimise` does, or else the family's first algorithm of the class."""
     family = futures.instances[0].family
     for name in sorted(registered(family), key=lambda name: name != "reoptimise"):
         if _is_of(build_algorithm(family, name, {}), policies, formulation):
-            found = run_on(futures, name, formulation)
-            if _keeps_to(policies, futures, found):
-                return found
+            strategies = run_on(futures, name, formulation)
+            if _keeps_to(policies, futures, strategies):
+                return strategies
     return []
 
 
 def _best_online(
-    search: FamilySearch, known: Sequence[Policy], seconds: float, up: bool
-) -> tuple[Interval, Policy | None]:
+    search: FamilySearch, known: Sequence[Strategy], seconds: float, up: bool
+) -> tuple[Bounds, Strategy | None]:
     """ON: the bound of the extensive form, and the best policy known or found."""
     weights = search.futures.probabilities
     bound, policy = search.best(weights, seconds, known)
     every = [*known, *([] if policy is None else [policy])]
     if not every:
-        return Interval(None, bound) if up else Interval(bound, None), None
-    best = (max if up else min)(every, key=lambda own: own.expected(weights))
+        return Bounds(None, bound) if up else Bounds(bound, None), None
+    best = (max if up else min)(every, key=lambda strategy: strategy.expected(weights))
     reached = best.expected(weights)
     if bound is not None:  # the solver's tolerance
         off = reached - bound if up else bound - reached
         if off > 1e-5 * max(1.0, abs(bound)):
             raise SolveFailed(f"a policy of {reached!r} is better than the bound {bound!r}")
         bound = max(bound, reached) if up else min(bound, reached)
-    return Interval(reached, bound) if up else Interval(bound, reached), best
+    return Bounds(reached, bound) if up else Bounds(bound, reached), best
 
 
 def _certificates(
     futures: Futures, policies: str, formulation: str, clairvoyant: Sequence[Solution | None],
-    known: Sequence[Policy], mixed: Guarantee, seconds: float,
+    known: Sequence[Strategy], mixed: Guarantee, seconds: float,
 ) -> dict[str, JsonObject]:  # fmt: skip
     """What the kernel can check of the two bounds, in families that it has such proofs of."""
-    found = dict[str, JsonObject]()
-    if not can_certify(futures.instances[0], formulation) or not known:
-        return found
-    ends = [own.completion(job.name) or 0 for policy in known[:2] for own in policy.schedules
-            for job in own.instance.jobs]  # fmt: skip
+    certificates = dict[str, JsonObject]()
+    if not can_certify_futures(futures.instances[0], formulation) or not known:
+        return certificates
+    ends = [s.completion(job.name) or 0 for policy in known[:2] for s in policy.schedules
+            for job in s.instance.jobs]  # fmt: skip
     last = 2 * max(ends) - futures.last_arrival // 2
     if futures.sense == "max":  # there the horizon is hard
         last = futures.instances[0].horizon
-    made = certify(futures, policies, formulation, futures.probabilities, last, seconds)
-    if made is not None:
-        found[EXPECTED] = made
+    certificate = certify_futures(
+        futures, policies, formulation, futures.probabilities, last, seconds
+    )
+    if certificate is not None:
+        certificates[EXPECTED] = certificate
     if mixed.weights and all(clairvoyant):
-        best = [own for own in clairvoyant if own]
-        made = certify(futures, policies, formulation, mixed.weights, last, seconds, best)
-        if made is not None:
-            found[GUARANTEE] = made
-    return found
+        best = [solution for solution in clairvoyant if solution]
+        certificate = certify_futures(
+            futures, policies, formulation, mixed.weights, last, seconds, best
+        )
+        if certificate is not None:
+            certificates[GUARANTEE] = certificate
+    return certificates
 
 
 def _no_better_than(
-    fixed: Interval, mixed: Interval, known: Sequence[Policy], optima: Sequence[Interval], up: bool
-) -> Interval:
+    fixed: Bounds,
+    mixed: Bounds,
+    known: Sequence[Strategy],
+    optima: Sequence[Bounds],
+    up: bool,
+) -> Bounds:
     """The deterministic guarantee, which no mixture is behind, and any known policy reaches."""
-    shares = [share for share in (share_of(own, optima, up) for own in known) if share is not None]
+    shares = [
+        share
+        for share in (share_of(strategy, optima, up) for strategy in known)
+        if share is not None
+    ]
     if up:
         lower = max([fixed.lower or 0.0, *shares])
-        return Interval(lower, max(lower, min(fixed.upper or 1.0, mixed.upper or 1.0)))
+        return Bounds(lower, max(lower, min(fixed.upper or 1.0, mixed.upper or 1.0)))
     upper = min([inf if fixed.upper is None else fixed.upper, *shares])
-    return Interval(min(upper, max(fixed.lower or 1.0, mixed.lower or 1.0)), upper)
+    return Bounds(min(upper, max(fixed.lower or 1.0, mixed.lower or 1.0)), upper)
 
 
 def _is_of(algorithm: Any, policies: str, formulation: str) -> bool:
@@ -431,80 +452,80 @@ def _is_of(algorithm: Any, policies: str, formulation: str) -> bool:
     return policies == RUN or (knows.commits_at_arrival and policies == COMMIT)
 
 
-def _keeps_to(policies: str, futures: Futures, found: Sequence[Policy]) -> bool:
+def _keeps_to(policies: str, futures: Futures, strategies: Sequence[Strategy]) -> bool:
     """Whether runs are of the class: A_online of edgecloud moves chunks when others arrive."""
     if policies == RUN:  # the simulator sees to it
         return True
-    return not any(peeking(futures, own.schedules, policies) for own in found)
+    return not any(peeking(futures, strategy.schedules, policies) for strategy in strategies)
 
 
-def _proof(told: object, certified: object) -> str:
+def _proof(stated: object, certified: object) -> str:
     """By whom a bound that is told is proven, and what a certificate proves if that is less."""
-    if certified == told:
+    if certified == stated:
         return "proven"
     return "proven by solver" + (f"; {certified} by a certificate" if certified else "")
 
 
-def _of_algorithm(loss: Loss, price: Interval, checked: float | None, up: bool) -> str:
+def _of_algorithm(loss: Loss, price: Bounds, checked: float | None, up: bool) -> str:
     """The sentence about one algorithm."""
-    ratio, own = loss.ratio, loss.own
+    ratio, own_loss = loss.ratio, loss.own
     if ratio.lower is None or ratio.upper is None or price.lower is None:
         return f"{loss.algorithm}: {loss.expected:.6g} in expectation; hindsight is not known."
     if up:
-        reached = rounded_down(100 / ratio.upper if ratio.upper else 100.0)
-        limit, known = (least and f"{rounded_up(100 / least)}%" for least in (price.lower, checked))
+        reached = written_down(100 / ratio.upper if ratio.upper else 100.0)
+        limit, known = (least and f"{written_up(100 / least)}%" for least in (price.lower, checked))
         text = (
             f"{loss.algorithm} reaches {reached}% of hindsight in expectation. Nobody who "
             f"cannot see the future reaches more than {limit} ({_proof(limit, known)})"
         )
     else:
-        limit, known = (least and rounded_down(least) for least in (price.lower, checked))
-        text = (f"{loss.algorithm} costs at most {rounded_up(ratio.upper)} times hindsight in "
+        limit, known = (least and written_down(least) for least in (price.lower, checked))
+        text = (f"{loss.algorithm} costs at most {written_up(ratio.upper)} times hindsight in "
                 "expectation. Nobody who cannot see the future costs less than "
                 f"{limit} times ({_proof(limit, known)})")  # fmt: skip
-    if own is None:
+    if own_loss is None:
         return f"{text}; {loss.algorithm} may do what this class of policies may not."
     return (f"{text}; so of the factor {ratio}, {price} is the price of not knowing and at least "
-            f"{rounded_down(own.lower or 1.0)} is {loss.algorithm}'s own.")  # fmt: skip
+            f"{written_down(own_loss.lower or 1.0)} is {loss.algorithm}'s own.")  # fmt: skip
 
 
 def _notes(futures: Futures) -> tuple[str, ...]:
     """What is to be said of the scenarios themselves."""
     first = min(futures.classes())
     known = all(len(group) == 1 for group in futures.classes()[first])
-    said = "The futures can be told apart from the first slot on: there is nothing not to know."
-    return (*futures.notes, *([said] if known else []))
+    note = "The futures can be told apart from the first slot on: there is nothing not to know."
+    return (*futures.notes, *([note] if known else []))
 
 
-def _ends(name: str, interval: Interval) -> dict[str, float | None]:
+def _ends(name: str, interval: Bounds) -> dict[str, float | None]:
     return {f"{name}_lower": interval.lower, f"{name}_upper": interval.upper}
 
 
-def _expected(parts: Sequence[Interval], weights: Sequence[float]) -> Interval:
+def _expected(parts: Sequence[Bounds], weights: Sequence[float]) -> Bounds:
     def end(name: str) -> float | None:
         ends = [getattr(part, name) for part in parts]
         return None if None in ends else fsum(map(mul, weights, ends))
 
-    return Interval(end("lower"), end("upper"))
+    return Bounds(end("lower"), end("upper"))
 
 
-def _minus(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def _minus(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first - second
 
 
-def _quotient(better: Interval, worse: Interval, up: bool) -> Interval:
+def _bounds_quotient(better: Bounds, worse: Bounds, up: bool) -> Bounds:
     """How many times better one is, of numbers that are not negative; 0 by 0 is 1."""
-    one, other = (better, worse) if up else (worse, better)
+    first, second = (better, worse) if up else (worse, better)
 
     def divided(a: float | None, b: float | None) -> float | None:
         if a is None or b is None:
             return None
         return a / b if b > 0 else 1.0 if a <= 0 else inf
 
-    return Interval(divided(one.lower, other.upper), divided(one.upper, other.lower))
+    return Bounds(divided(first.lower, second.upper), divided(first.upper, second.lower))
 
 
-def at_least_1(interval: Interval) -> Interval:
+def at_least_1(interval: Bounds) -> Bounds:
     """A quotient that is 1 at least by what it means."""
     lower = max(1.0, interval.lower or 1.0)
-    return Interval(lower, None if interval.upper is None else max(lower, interval.upper))
+    return Bounds(lower, None if interval.upper is None else max(lower, interval.upper))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hindsched.analysis.foresight.certificates import Block, Window
+from hindsched.analysis.foresight.certificates import ScenarioLP, Window
 from hindsched.kernel import oasis
 from hindsched.kernel.trees import NEVER
 from hindsched.models.base import RUN
@@ -51,46 +51,46 @@ class _Columns:
         return sp.csr_array((amounts, (rows, columns)), shape)
 
 
-def block(problem: oasis.Problem, policies: str, weight: float) -> Block:
+def scenario_lp(problem: oasis.Problem, policies: str, weight: float) -> ScenarioLP:
     """Jobs of oasis as its kernel has them online, on groups of servers, relaxed."""
-    rows, made, steps = oasis.OasisPricing(problem.instance, False), _Columns(), 0
+    rows, columns, steps = oasis.OasisPricing(problem.instance, False), _Columns(), 0
     for at, job in enumerate(rows.jobs.values()):
-        _add_job(made, rows, at, job, policies == RUN, weight)
+        _add_job(columns, rows, at, job, policies == RUN, weight)
         steps += (rows.horizon + 1 - job.arrival) * job.work * job.most
-    _add_patterns(made, rows)
-    windows, cost, jobs, ends, most = map(list, zip(*made.listed, strict=True))
-    used, equal, inner = (np.array(list(sides.values())) for sides in made.rows.values())
-    return Block(
+    _add_patterns(columns, rows)
+    windows, cost, jobs, ends, most = map(list, zip(*columns.listed, strict=True))
+    used, equal, inner = (np.array(list(sides.values())) for sides in columns.rows.values())
+    return ScenarioLP(
         windows, np.array(cost), np.array(jobs), np.array(ends), np.array(most),
-        list(made.rows["used"]), used, made.matrix("used"), made.matrix("equal"), equal,
-        made.matrix("inner"), inner, steps // STEPS_A_WINDOW + 1,
+        list(columns.rows["used"]), used, columns.matrix("used"), columns.matrix("equal"), equal,
+        columns.matrix("inner"), inner, steps // STEPS_A_WINDOW + 1,
     )  # fmt: skip
 
 
 def _add_job(
-    made: _Columns, rows: oasis.OasisPricing, at: int, job: Any, may_give_up: bool, weight: float
+    columns: _Columns, rows: oasis.OasisPricing, at: int, job: Any, may_give_up: bool, weight: float
 ) -> None:
     """A job's completions, workers split over these, units by group."""
     alone, horizon = (at, NEVER, NEVER), rows.horizon
     soonest = job.arrival - 1 - (-job.work // job.most) if job.most else NEVER
-    u = {e: made.add((at, e, e, "completion"), 1, -weight * float(job.value(e).low), at, e)
+    u = {e: columns.add((at, e, e, "completion"), 1, -weight * float(job.value(e).low), at, e)
          for e in range(soonest, horizon + 1)}  # fmt: skip
-    u[NEVER] = made.add(alone, 1, 0.0, at)
-    made.row("equal", at, 1.0, [(column, 1.0) for column in u.values()])
+    u[NEVER] = columns.add(alone, 1, 0.0, at)
+    columns.row("equal", at, 1.0, [(column, 1.0) for column in u.values()])
     if len(u) == 1 and not (may_give_up and job.most):
         return
-    some = min(job.most, job.work)
-    n = {(e, t): made.add(alone, some) for e in u if e < NEVER or may_give_up
+    widest = min(job.most, job.work)
+    n = {(e, t): columns.add(alone, widest) for e in u if e < NEVER or may_give_up
          for t in range(job.arrival, min(e, horizon) + 1)}  # fmt: skip
     for e, column in u.items():
         parts = [(n[e, t], 1.0) for t in range(job.arrival, horizon + 1) if (e, t) in n]
         if e < NEVER:
-            made.row("equal", (at, e), 0.0, [*parts, (column, -job.work)])
-            made.row("inner", (at, e), 0.0, [(column, 1.0), (n[e, e], -1.0)])
+            columns.row("equal", (at, e), 0.0, [*parts, (column, -job.work)])
+            columns.row("inner", (at, e), 0.0, [(column, 1.0), (n[e, e], -1.0)])
         else:
-            made.row("inner", (at, e), 0.0, [*parts, (column, 1.0 - job.work)])
+            columns.row("inner", (at, e), 0.0, [*parts, (column, 1.0 - job.work)])
     for (e, t), column in n.items():
-        made.row("inner", (at, e, t), 0.0, [(column, 1.0), (u[e], -some)])
+        columns.row("inner", (at, e, t), 0.0, [(column, 1.0), (u[e], -widest)])
     lines = lines_below(np.array([job.needed(k) for k in range(job.most + 1)]))
     for t in range(job.arrival, horizon + 1):
         running = [e for e in u if (e, t) in n]
@@ -99,24 +99,26 @@ def _add_job(
             units[side] = []
             for group, (number, capacity) in rows.groups[side].items():
                 room = number * job.fit(side, capacity)
-                own = (at, t, t, "workers") if side == "worker" else alone
-                column = made.add(own, room)
+                window = (at, t, t, "workers") if side == "worker" else alone
+                column = columns.add(window, room)
                 units[side].append(column)
                 places = f"{side}_units", ("group", group), ("job", job.name)
-                made.row("used", (places, t), 0.0, [(column, 1.0)])
+                columns.row("used", (places, t), 0.0, [(column, 1.0)])
                 for resource, amount in job.demand[side].items():
                     key = (f"{side}_capacity", ("group", group), ("resource", resource)), t
                     have = float(number * capacity.get(resource, 0))
-                    made.row("used", key, have, [(column, float(amount))])
+                    columns.row("used", key, have, [(column, float(amount))])
         workers = [(n[e, t], -1.0) for e in running]
-        made.row("equal", (at, "workers", t), 0.0, [*((y, 1.0) for y in units["worker"]), *workers])
+        columns.row(
+            "equal", (at, "workers", t), 0.0, [*((y, 1.0) for y in units["worker"]), *workers]
+        )
         for slope, none in lines:
             parts = [*((n[e, t], slope) for e in running), *((u[e], none) for e in running)]
             parts += [(z, -1.0) for z in units["ps"]]
-            made.row("inner", (at, "ps", t, slope), 0.0, parts)
+            columns.row("inner", (at, "ps", t, slope), 0.0, parts)
 
 
-def _add_patterns(made: _Columns, rows: oasis.OasisPricing) -> None:
+def _add_patterns(columns: _Columns, rows: oasis.OasisPricing) -> None:
     """Units of jobs within the integer packings of servers, where these are few."""
     resources = rows.instance["resources"]
     groups = [(side, *item) for side in oasis.SIDES for item in rows.groups[side].items()]
@@ -124,16 +126,22 @@ def _add_patterns(made: _Columns, rows: oasis.OasisPricing) -> None:
         for t in range(1, rows.horizon + 1):
             here = f"{side}_units", ("group", group)
             keys = {(*here, ("job", name)): job for name, job in rows.jobs.items()}
-            told = {key: job for key, job in keys.items() if (key, t) in made.rows["used"]}
+            column_keys = {
+                key: job for key, job in keys.items() if (key, t) in columns.rows["used"]
+            }
             demand = np.array([[float(job.demand[side].get(r, 0)) for r in resources]
-                               for job in told.values()])  # fmt: skip
+                               for job in column_keys.values()])  # fmt: skip
             size = np.array([float(capacity.get(r, 0)) for r in resources])
-            found = find_patterns(size, demand, [job.most for job in told.values()]) if told else ()
-            if found is None:  # no bound on units
-                for key in told:
-                    made.row("used", (key, t), 1e6, [])
-            for pattern in found or ():
-                column = made.add((0, NEVER, NEVER), number)
-                made.row("inner", (side, group, t), number, [(column, 1.0)])
-                for key, units in zip(told, pattern, strict=True):
-                    made.row("used", (key, t), 0.0, [(column, -float(units))])
+            patterns = (
+                find_patterns(size, demand, [job.most for job in column_keys.values()])
+                if column_keys
+                else ()
+            )
+            if patterns is None:  # no bound on units
+                for key in column_keys:
+                    columns.row("used", (key, t), 1e6, [])
+            for pattern in patterns or ():
+                column = columns.add((0, NEVER, NEVER), number)
+                columns.row("inner", (side, group, t), number, [(column, 1.0)])
+                for key, units in zip(column_keys, pattern, strict=True):
+                    columns.row("used", (key, t), 0.0, [(column, -float(units))])

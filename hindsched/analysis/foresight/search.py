@@ -19,7 +19,7 @@ import numpy as np
 import pyomo.environ as pyo
 from scipy.optimize import linprog
 
-from hindsched.analysis.interval import Interval
+from hindsched.analysis.bounds import Bounds
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.json_types import JsonObject
@@ -43,7 +43,7 @@ LEAST_SHARE = 0.02  # of the mean weight: every scenario keeps it where blocks a
 
 
 @dataclass(frozen=True)
-class Policy:
+class Strategy:
     """A deterministic policy."""
 
     values: tuple[float, ...]  # in every scenario
@@ -59,20 +59,20 @@ class Policy:
 class Guarantee:
     """The best share of hindsight (a factor of it, minimising) that holds in every scenario."""
 
-    interval: Interval
+    interval: Bounds
     weights: tuple[float, ...] = ()  # of the scenarios' values, at which the bound was found
-    mixture: tuple[tuple[float, Policy], ...] = ()  # the randomised policy that was found
+    mixture: tuple[tuple[float, Strategy], ...] = ()  # the randomised policy that was found
 
 
 @dataclass
-class Search:
+class PolicySearch:
     """Best policies of an extensive form."""
 
     model: Model  # with an objective ``expected``
     values: Sequence[Expr]  # of the scenarios
-    read: Callable[[], Policy]  # the policy at the variables' values
+    read: Callable[[], Strategy]  # the policy at the variables' values
     options: SolveOptions
-    load: Callable[[Policy], None] | None = None  # sets the variables to a known policy: a start
+    load: Callable[[Strategy], None] | None = None  # sets the variables to a known policy: a start
 
     @property
     def maximises(self) -> bool:
@@ -80,8 +80,8 @@ class Search:
         return bool(self.model.expected.sense == pyo.maximize)
 
     def best(
-        self, weights: Sequence[float], seconds: float, known: Sequence[Policy] = ()
-    ) -> tuple[float | None, Policy | None]:
+        self, weights: Sequence[float], seconds: float, known: Sequence[Strategy] = ()
+    ) -> tuple[float | None, Strategy | None]:
         """Bound on the weighted sum, and the best policy found within the time."""
         terms = zip(weights, self.values, strict=True)
         self.model.expected.set_value(pyo.quicksum(w * value for w, value in terms))
@@ -90,7 +90,7 @@ class Search:
         return self._solve(seconds, first)
 
     def least(
-        self, optima: Sequence[Interval], seconds: float, known: Sequence[Policy] = ()
+        self, optima: Sequence[Bounds], seconds: float, known: Sequence[Strategy] = ()
     ) -> Guarantee:
         """Best guarantee of a deterministic policy."""
         m, up = self.model, self.maximises
@@ -112,18 +112,20 @@ class Search:
         reached = None if policy is None else share_of(policy, optima, up)
         ends = (reached, bound) if up else (bound, reached)
         mixture = () if policy is None else ((1.0, policy),)
-        return Guarantee(clipped(Interval(*ends), up), (), mixture)
+        return Guarantee(clipped(Bounds(*ends), up), (), mixture)
 
-    def _solve(self, seconds: float, first: Policy | None) -> tuple[float | None, Policy | None]:
+    def _solve(
+        self, seconds: float, first: Strategy | None
+    ) -> tuple[float | None, Strategy | None]:
         start = self.load is not None and first is not None and first.schedules is not None
         if start and self.load is not None and first is not None:
             self.load(first)
         within = replace(self.options, time_limit=max(0.1, seconds))
-        found = solve_program(self.model, within, start=start, merge=True)
-        return found.bound, self.read() if found.has_point else None
+        result = solve_program(self.model, within, start=start, merge=True)
+        return result.bound, self.read() if result.has_point else None
 
 
-def share_of(policy: Policy, optima: Sequence[Interval], up: bool) -> float | None:
+def share_of(policy: Strategy, optima: Sequence[Bounds], up: bool) -> float | None:
     """What a policy guarantees: the worst quotient by the optimum; None if that is not known."""
     ends = [optimum.upper if up else optimum.lower for optimum in optima]
     pairs = [(v, end) for v, end in zip(policy.values, ends, strict=True)]
@@ -134,26 +136,29 @@ def share_of(policy: Policy, optima: Sequence[Interval], up: bool) -> float | No
 
 
 def best_promise(
-    known: Sequence[Policy], optima: Sequence[Interval], up: bool
-) -> tuple[float | None, Policy | None]:
+    known: Sequence[Strategy], optima: Sequence[Bounds], up: bool
+) -> tuple[float | None, Strategy | None]:
     """The best share of hindsight that a known policy guarantees, and the policy."""
     shares = [(share_of(policy, optima, up), policy) for policy in known]
-    said = [(share, policy) for share, policy in shares if share is not None]
-    return (max if up else min)(said, key=lambda pair: pair[0], default=(None, None))
+    reached = [(share, policy) for share, policy in shares if share is not None]
+    return (max if up else min)(reached, key=lambda pair: pair[0], default=(None, None))
 
 
-def clipped(interval: Interval, up: bool) -> Interval:
+def clipped(interval: Bounds, up: bool) -> Bounds:
     """Nobody is better than hindsight."""
     lower, upper = interval.lower, interval.upper
     if up:
-        return Interval(max(0.0, lower or 0.0), min(1.0, 1.0 if upper is None else upper))
-    return Interval(max(1.0, lower or 1.0), None if upper is None else max(1.0, upper))
+        return Bounds(max(0.0, lower or 0.0), min(1.0, 1.0 if upper is None else upper))
+    return Bounds(max(1.0, lower or 1.0), None if upper is None else max(1.0, upper))
 
 
 def guarantee(
-    best: Callable[[Sequence[float], float, Sequence[Policy]], tuple[float | None, Policy | None]],
-    optima: Sequence[Interval],
-    policies: Sequence[Policy],
+    best: Callable[
+        [Sequence[float], float, Sequence[Strategy]],
+        tuple[float | None, Strategy | None],
+    ],
+    optima: Sequence[Bounds],
+    policies: Sequence[Strategy],
     up: bool,
     seconds: float,
     least_share: float = 0.0,
@@ -161,51 +166,51 @@ def guarantee(
 ) -> Guarantee:
     """Best guarantee of a randomised policy, by column generation over deterministic ones.
 
-    `best` is as `Search.best`; the policies are those to begin with, one at least. Every scenario
-    keeps `least_share` of the mean weight; `known` is weights and a bound on their sum.
+    `best` is as `PolicySearch.best`; the policies are those to begin with, one at least. Every
+    scenario keeps `least_share` of the mean weight; `known` is weights and a bound on their sum.
     """
     ends = [(optimum.lower or 0.0, optimum.upper) for optimum in optima]
     counted = [s for s, (_, upper) in enumerate(ends) if upper is None or upper > 0]
     if not counted:
-        return Guarantee(Interval(1.0, 1.0))
+        return Guarantee(Bounds(1.0, 1.0))
     if any(upper is None or lower <= 0 for lower, upper in (ends[s] for s in counted)):
-        return Guarantee(clipped(Interval(), up))
+        return Guarantee(clipped(Bounds(), up))
     far = np.array([float(ends[s][1 if up else 0] or 0.0) for s in counted])
     near = np.array([float(ends[s][0 if up else 1] or 0.0) for s in counted])
     columns, stop = list(policies), time.monotonic() + seconds
     bound, centre = 1.0, np.full(len(counted), 1 / len(counted))
-    found, pull = Guarantee(Interval()), SMOOTHING
+    best_known, pull = Guarantee(Bounds()), SMOOTHING
     if known is not None:
         scale = float(np.array(known[0])[counted] @ near)
         bound, centre = known[1] / scale, np.array(known[0])[counted] * far
         centre /= centre.sum()
-        found = Guarantee(Interval(), tuple(w / scale for w in known[0]))
+        best_known = Guarantee(Bounds(), tuple(w / scale for w in known[0]))
     while True:
         table = np.array([[p.values[s] for p in columns] for s in counted]) / far[:, None]
         reached, mixture, duals = _mix(table, up)
-        kept = tuple((float(x), p) for x, p in zip(mixture, columns, strict=True) if x > 1e-9)
+        support = tuple((float(x), p) for x, p in zip(mixture, columns, strict=True) if x > 1e-9)
         if abs(reached - 1) <= CLOSE:  # nobody is better than hindsight
-            return Guarantee(Interval(reached, 1.0) if up else Interval(1.0, reached), (), kept)
-        interval = Interval(reached, bound) if up else Interval(bound, reached)
-        found = replace(found, interval=clipped(interval, up), mixture=kept)
+            return Guarantee(Bounds(reached, 1.0) if up else Bounds(1.0, reached), (), support)
+        interval = Bounds(reached, bound) if up else Bounds(bound, reached)
+        best_known = replace(best_known, interval=clipped(interval, up), mixture=support)
         seconds = stop - time.monotonic()
         if abs(bound - reached) <= CLOSE * abs(bound) or seconds <= 0:
-            return found
+            return best_known
         duals = np.maximum((1 - pull) * duals + pull * centre, least_share / len(counted))
         weights = np.zeros(len(optima))
         weights[counted] = duals / far / float((duals / far) @ near)
         new_bound, policy = best(weights.tolist(), seconds, columns)
         if new_bound is not None and (new_bound < bound if up else new_bound > bound):
             bound, centre = new_bound, duals / duals.sum()
-            found = replace(found, weights=tuple(weights.tolist()))
+            best_known = replace(best_known, weights=tuple(weights.tolist()))
         is_new = policy is not None and all(
             np.abs(np.subtract(policy.values, p.values)).max() > CLOSE for p in columns
         )
         if policy is not None and is_new:
             columns.append(policy)
         elif pull == 0.0:
-            interval = Interval(reached, bound) if up else Interval(bound, reached)
-            return replace(found, interval=clipped(interval, up))
+            interval = Bounds(reached, bound) if up else Bounds(bound, reached)
+            return replace(best_known, interval=clipped(interval, up))
         pull = SMOOTHING if is_new else 0.0
 
 
@@ -216,15 +221,15 @@ def _mix(table: Floats, up: bool) -> tuple[float, Floats, Floats]:
     cost = np.zeros(columns + 1)
     cost[-1] = -sign
     matrix = np.hstack([-sign * table, np.full((rows, 1), sign)])
-    whole = np.ones((1, columns + 1))
-    whole[0, -1] = 0
+    total = np.ones((1, columns + 1))
+    total[0, -1] = 0
     bounds = [(0, None)] * columns + [(None, None)]
-    found = linprog(cost, matrix, np.zeros(rows), whole, [1.0], bounds=bounds, method="highs")
-    if found.x is None:
-        raise SolveFailed(f"no mixture of policies: {found.message}")
-    mixture = np.maximum(found.x[:-1], 0)
+    result = linprog(cost, matrix, np.zeros(rows), total, [1.0], bounds=bounds, method="highs")
+    if result.x is None:
+        raise SolveFailed(f"no mixture of policies: {result.message}")
+    mixture = np.maximum(result.x[:-1], 0)
     mixture /= mixture.sum()
-    duals = np.maximum(-found.ineqlin.marginals, 0)
+    duals = np.maximum(-result.ineqlin.marginals, 0)
     mixed = table @ mixture  # of the mixture itself, whatever the solver's tolerances
     return float(mixed.min() if up else mixed.max()), mixture, duals / duals.sum()
 
@@ -236,7 +241,7 @@ class FamilySearch:
     futures: Futures
     policies: str
     formulation: str
-    optima: list[Interval]
+    optima: list[Bounds]
     options: SolveOptions
 
     @cached_property
@@ -249,13 +254,13 @@ class FamilySearch:
         return bool(size * len(self.futures) > SMALL_PROGRAM)
 
     @cached_property
-    def _whole(self) -> Search:
+    def _whole(self) -> PolicySearch:
         return self._searching(build_extensive(self.futures, self.policies, self.formulation))
 
     def best(
-        self, weights: Sequence[float], seconds: float, known: Sequence[Policy] = ()
-    ) -> tuple[float | None, Policy | None]:
-        """As `Search.best`; beyond the best known policy's sum nothing is looked at."""
+        self, weights: Sequence[float], seconds: float, known: Sequence[Strategy] = ()
+    ) -> tuple[float | None, Strategy | None]:
+        """As `PolicySearch.best`; beyond the best known policy's sum nothing is looked at."""
         up = self.futures.sense == "max"
         ends = [optimum.upper if up else optimum.lower for optimum in self.optima]
         if known and None not in ends:
@@ -271,49 +276,49 @@ class FamilySearch:
         worst = [low + spare / w if w else inf for w, low in zip(weights, least, strict=True)]
         return self._cut(worst).best(weights, seconds, known)
 
-    def least(self, seconds: float, known: Sequence[Policy]) -> Guarantee:
-        """As `Search.least`."""
+    def least(self, seconds: float, known: Sequence[Strategy]) -> Guarantee:
+        """As `PolicySearch.least`."""
         up = self.futures.sense == "max"
         top, policy = best_promise(known, self.optima, up)
         if top is not None and policy is not None and abs(top - 1) <= CLOSE:
-            return Guarantee(Interval(1.0, 1.0), (), ((1.0, policy),))
+            return Guarantee(Bounds(1.0, 1.0), (), ((1.0, policy),))
         if not self.is_cut:
             return self._whole.least(self.optima, seconds, known)
         worst = [(inf if top is None else top) * float(o.upper or inf) for o in self.optima]
         return self._cut(worst).least(self.optima, seconds, known)
 
-    def _cut(self, worst: list[float]) -> Search:
+    def _cut(self, worst: list[float]) -> PolicySearch:
         if inf in worst:
             raise InputError("policies", self.policies, "must have a known feasible one")
-        kept = [value * (1 + 1e-9) + 1e-9 for value in worst]
-        program = build_extensive(self.futures, self.policies, self.formulation, worst=kept)
+        limits = [value * (1 + 1e-9) + 1e-9 for value in worst]
+        program = build_extensive(self.futures, self.policies, self.formulation, worst=limits)
         return self._searching(program)
 
-    def _searching(self, program: ExtensiveProgram) -> Search:
-        def read() -> Policy:
-            found = program.schedules()
-            return Policy(tuple(solution.objective() for solution in found), found)
+    def _searching(self, program: ExtensiveProgram) -> PolicySearch:
+        def read() -> Strategy:
+            schedules = program.schedules()
+            return Strategy(tuple(solution.objective() for solution in schedules), schedules)
 
-        def load(policy: Policy) -> None:
+        def load(policy: Strategy) -> None:
             program.load(policy.schedules)
 
-        return Search(program.model, program.values, read, self.options, load)
+        return PolicySearch(program.model, program.values, read, self.options, load)
 
 
 def run_on(
     futures: Futures, algorithm: str, formulation: str | None, seeds: Sequence[int] = (0,)
-) -> list[Policy]:
+) -> list[Strategy]:
     """What an algorithm does, by seed; a randomised one with all seeds."""
     family = futures.instances[0].family
     built: OnlineAlgorithm = build_algorithm(family, algorithm, {})
-    told = tree_estimates(futures, built)
-    found = list[Policy]()
+    known = tree_estimates(futures, built)
+    strategies = list[Strategy]()
     for seed in seeds if built.randomised else (0,):
-        runs = [simulate(instance, algorithm, seed=seed, formulation=formulation, estimates=told)
+        runs = [simulate(instance, algorithm, seed=seed, formulation=formulation, estimates=known)
                 for instance in futures.instances]  # fmt: skip
         values = tuple(run.objective for run in runs)
-        found.append(Policy(values, [run.solution for run in runs], algorithm))
-    return found
+        strategies.append(Strategy(values, [run.solution for run in runs], algorithm))
+    return strategies
 
 
 def tree_estimates(futures: Futures, algorithm: OnlineAlgorithm) -> JsonObject:
@@ -338,19 +343,19 @@ def commit_greedily(
     Whoever commits may decide the same as it runs, so it is a policy of either class.
     """
     decided: dict[tuple[tuple[int, ...], int], dict[str, Any]] = {}
-    found = list[Solution]()
+    schedules = list[Solution]()
     for s, instance in enumerate(futures.instances):
         rows: dict[str, Any] = {}
-        told = [futures.revealed(s, job) for job in range(len(instance.jobs))]
-        for t in sorted(set(told)):
+        revealed = [futures.revealed(s, job) for job in range(len(instance.jobs))]
+        for t in sorted(set(revealed)):
             node = futures.members(s, t), t
-            known = tuple(job for job, at in zip(instance.jobs, told, strict=True) if at <= t)
+            jobs = tuple(job for job, at in zip(instance.jobs, revealed, strict=True) if at <= t)
             if node not in decided:
-                part = instance.with_fields(jobs=known)
+                part = instance.with_fields(jobs=jobs)
                 fixed = Commitments(
-                    now=t, assignments={name: own for name, own in rows.items() if own},
-                    locked=frozenset(name for name, own in rows.items() if own),
-                    rejected=frozenset(name for name, own in rows.items() if not own),
+                    now=t, assignments={name: use for name, use in rows.items() if use},
+                    locked=frozenset(name for name, use in rows.items() if use),
+                    rejected=frozenset(name for name, use in rows.items() if not use),
                 )  # fmt: skip
                 try:
                     program = offline_program(part, formulation, commitments=fixed)
@@ -362,11 +367,11 @@ def commit_greedily(
                 if solution is None or solution.violations():
                     return None
                 new = solution.assignments()
-                decided[node] = {job.name: list(new.get(job.name, ())) for job in known}
+                decided[node] = {job.name: list(new.get(job.name, ())) for job in jobs}
             rows = decided[node]
-        kept = {name: own for name, own in rows.items() if own}
-        made = build_solution(instance, kept, formulation)
+        served = {name: use for name, use in rows.items() if use}
+        made = build_solution(instance, served, formulation)
         if made.violations():
             return None
-        found.append(made)
-    return found
+        schedules.append(made)
+    return schedules

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hindsched.analysis import plot
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio
-from hindsched.analysis.statistics import Verdict, profile_rows
+from hindsched.analysis.statistics import FamilyVerdict, profile_rows
 from hindsched.analysis.store import REPORT, ResultStore
 from hindsched.analysis.tables import cell
 from hindsched.analysis.tasks import OFFLINE, Record, file_name
@@ -47,7 +47,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         "note": _note,
     }  # fmt: skip
     tried = {record["task"] for record in comparison.records}
-    families = [_family(store, comparison, found) for found in comparison.verdicts()]
+    families = [_family(store, comparison, verdict) for verdict in comparison.verdicts()]
     style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
     return _styles_once(environment.get_template("page.html").render(
         title=store.folder.name,
@@ -58,18 +58,18 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         manifest=store.manifest,
         tasks=len(store.tasks),
         note=INVERSE_NOTE,
-        star_note=STAR_NOTE if any(one.starred for one in comparison.summaries) else None,
+        star_note=STAR_NOTE if any(summary.starred for summary in comparison.summaries) else None,
     ))  # fmt: skip
 
 
-def _family(store: ResultStore, comparison: Comparison, found: Verdict) -> JsonObject:
+def _family(store: ResultStore, comparison: Comparison, verdict: FamilyVerdict) -> JsonObject:
     """What the page says of a family."""
-    items = [item for item in comparison.instances if item.family == found.family]
+    items = [item for item in comparison.instances if item.family == verdict.family]
     known = {instance.name: instance for instance in store.instances}
     return {
-        "verdict": found,
-        "algorithms": [one for one in comparison.summaries if one.family == found.family],
-        "pictures": _pictures(comparison, found.family),
+        "verdict": verdict,
+        "algorithms": [s for s in comparison.summaries if s.family == verdict.family],
+        "pictures": _pictures(comparison, verdict.family),
         "schedule": _schedule(store, items[0]),
         "instances": [(item, known[item.instance], _check_command(store, item)) for item in items],
     }
@@ -133,15 +133,15 @@ def _pictures(comparison: Comparison, family: str) -> list[tuple[str, str]]:
     """Captions and pictures of a family's ratios; none without matplotlib."""
     import pandas as pd
 
-    found = comparison.by_family[family]
+    ratios = comparison.by_family[family]
     if not plot.has_matplotlib():
         return []
     rows = [
         {"family": family, "instance": row.instance, "algorithm": name,
          "ratio_lower": row.ratio.interval.lower, "ratio_upper": row.ratio.interval.upper}
-        for name, own in found.items() for row in own
+        for name, rows in ratios.items() for row in rows
     ]  # fmt: skip
-    profiles = pd.DataFrame(profile_rows(found, PROFILE_POINTS))
+    profiles = pd.DataFrame(profile_rows(ratios, PROFILE_POINTS))
     return [(RATIOS, _markup(plot.ratios(pd.DataFrame(rows)))),
             (PROFILES, _markup(plot.profiles(profiles)))]  # fmt: skip
 
@@ -151,7 +151,7 @@ def _schedule(store: ResultStore, item: InstanceComparison) -> str | None:
     path = store.solution_file(item.offline)
     if path is None or not plot.has_matplotlib():
         return None
-    (instance,) = (one for one in store.instances if one.name == item.instance)
+    (instance,) = (each for each in store.instances if each.name == item.instance)
     return _markup(plot.gantt(read_solution(path, instance)))
 
 

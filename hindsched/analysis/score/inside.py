@@ -93,11 +93,11 @@ def serve(library: str, file: str, name: str) -> None:
             said = {"type": "ready"}
         elif told["type"] == "step":
             said = _step(algorithm, job_class, told)
-        answers.write(json.dumps(said, default=_plain) + "\n")
+        answers.write(json.dumps(said, default=_builtin_value) + "\n")
         answers.flush()
 
 
-def _plain(value: Any) -> Any:
+def _builtin_value(value: Any) -> Any:
     """A number of numpy's as Python's, any collection as a list."""
     return value.item() if hasattr(value, "item") else list(value)
 

@@ -48,7 +48,7 @@ def seed_of(word: str) -> int:
     return int.from_bytes(hashlib.sha256(word.encode()).digest()[:16])
 
 
-def draw(
+def draw_instances(
     family: str, suite: str | None, preset: str, seeds: Iterable[str], public_seeds: Iterable[int]
 ) -> dict[str, Instance]:
     """The instances by their folders: those that count, and those that an author may see."""
@@ -217,14 +217,14 @@ def verify_score(folder: str | Path) -> list[str]:
     """Judge a folder again without running the candidate: what does not follow, a line each."""
     place, data = Path(folder), read_score(folder)
     try:
-        return list(_wrong(place, data))
+        return list(_score_errors(place, data))
     except (LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{folder}/{RESULT}", str(error), "must be as it was written") from None
 
 
-def _wrong(place: Path, data: Row) -> Iterable[str]:
+def _score_errors(place: Path, data: Row) -> Iterable[str]:
     seeds = data["seeds"], data["public_seeds"]
-    drawn = draw(data["family"], data["suite"], data["preset"], *seeds)
+    drawn = draw_instances(data["family"], data["suite"], data["preset"], *seeds)
     rows = [(kind, row) for kind, key in ROWS_OF.items() for row in data[key]]
     if [f"{kind}/{row['instance']}" for kind, row in rows] != list(drawn):
         yield "there must be a row i01, i02, ... for each instance that is drawn"

@@ -54,12 +54,12 @@ class Score:
     @property
     def instances(self) -> Any:
         """A table of the hidden instances: score, reason, seconds a decision."""
-        return _frame(self.data["instances"])
+        return _score_table(self.data["instances"])
 
     @property
     def ladder(self) -> Any:
         """A table of yardsticks: scores on the same instances, and the candidate beside them."""
-        return _frame(self.data["ladder"])
+        return _score_table(self.data["ladder"])
 
     def __repr__(self) -> str:
         name, sandbox = self.data["candidate"], self.data["sandbox"]
@@ -135,7 +135,9 @@ def score(
     rows: dict[str, list[Row]] = {"instances": [], "public": []}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        for name, instance in judge.draw(word, suite, preset, words, public_seeds).items():
+        for name, instance in judge.draw_instances(
+            word, suite, preset, words, public_seeds
+        ).items():
             judge.prepare(instance, work_limit, folder / name, cache)
             row = _play(instance, player, folder / name)
             rows[judge.ROWS_OF[Path(name).parent.name]].append(row)
@@ -247,12 +249,12 @@ def feedback_of(data: Row, folder: Path) -> str:
             f"{row['jobs_completed']} of {row['jobs']} jobs completed",
             f"  seconds: {row['seconds']:.3f} in all, {row['seconds_a_decision']:.4f} a "
             f"decision, {row['seconds_longest']:.4f} the longest",
-            *gantt(read(here / INSTANCE), read_json(here / f"{OWN}.json")),
+            *gantt_text(read(here / INSTANCE), read_json(here / f"{OWN}.json")),
         ]
     return printable("\n".join(lines)) + "\n"
 
 
-def gantt(instance: Instance, solution: Mapping[str, Any]) -> list[str]:
+def gantt_text(instance: Instance, solution: Mapping[str, Any]) -> list[str]:
     """A schedule as text: a line a job, ``.`` from its arrival on, ``#`` where it runs."""
     arrivals = {job.name: instance.arrival_of(job) for job in instance.jobs}
     listed = solution["jobs"][:MOST_JOBS]
@@ -294,13 +296,13 @@ def page(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
         f"<body><h1>{escape(title)}</h1><p class='note'>{NOTE}</p>",
     ]
     for head, rows in tables.items():
-        frame = _frame(rows).rename(columns=lambda name: name.replace("_", " "))
+        frame = _score_table(rows).rename(columns=lambda name: name.replace("_", " "))
         table = frame.to_html(index=False, na_rep="", border=0)
         parts.append(f"<h2>{escape(head)}</h2><div class='scroll'>{table}</div>")
     return "\n".join([*parts, "</body></html>\n"])
 
 
-def _frame(rows: Sequence[Row]) -> Any:
+def _score_table(rows: Sequence[Row]) -> Any:
     import pandas as pd
 
     return pd.DataFrame(rows).drop(columns="ladder", errors="ignore")

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.audit.gang.verdict import Verdict
-from hindsched.analysis.interval import Interval
+from hindsched.analysis.audit.gang.verdict import AuditVerdict
+from hindsched.analysis.bounds import Bounds
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 
@@ -147,25 +147,25 @@ def test_policies_for_which_no_time_is_left_are_left_out_and_named(tmp_path: Pat
 @pytest.mark.parametrize(
     ("verdict", "sentence"),
     [
-        (("mean-jct", 51_045.95, Interval(np.float64(49_800.4), 50_899.2)),
+        (("mean-jct", 51_045.95, Bounds(np.float64(49_800.4), 50_899.2)),
          "Your scheduler's mean JCT is 51,046 s; the best possible lies between 49,800 and "
          "50,900 s: you are within [1.002, 1.026] of optimal."),
-        (("mean-jct", 100.0, Interval(100.0, 100.0)),
+        (("mean-jct", 100.0, Bounds(100.0, 100.0)),
          "Your scheduler's mean JCT is 100.0 s: that is optimal (no schedule can be below "
          "100.0 s)."),
-        (("mean-jct", 5.0, Interval(10.0, 10.0)),
+        (("mean-jct", 5.0, Bounds(10.0, 10.0)),
          "Your scheduler's mean JCT is 5.000 s; no schedule can be below 10.00 s."),
-        (("mean-jct", 150.0, Interval(100.0, 100.0), True),
+        (("mean-jct", 150.0, Bounds(100.0, 100.0), True),
          "Your scheduler's weighted mean JCT is 150.0 s; the best possible is 100.0 s: you take "
          "1.5 times that."),
-        (("makespan", 9.0, Interval(8.0, None)),
+        (("makespan", 9.0, Bounds(8.0, None)),
          "Your scheduler's makespan is 9.000 s; the best possible lies between 8.000 and it: "
          "you are within [?, 1.125] of optimal."),
-        (("deadlines-met", 79.0, Interval(94.0, 100.0), False, 100.0),
+        (("deadlines-met", 79.0, Bounds(94.0, 100.0), False, 100.0),
          "Your scheduler met 79 of 100 deadlines; the best possible meets between 94 and 100."),
-        (("deadlines-met", 9.0, Interval(9.0, 9.0), False, 10.0),
+        (("deadlines-met", 9.0, Bounds(9.0, 9.0), False, 10.0),
          "Your scheduler met 9 of 10 deadlines: nobody could have met more."),
     ],
 )  # fmt: skip
 def test_sentences(verdict: Any, sentence: str) -> None:
-    assert Verdict(*verdict).sentence() == sentence
+    assert AuditVerdict(*verdict).sentence() == sentence

@@ -17,7 +17,7 @@ from hindsched.analysis.figures.claims import (
     Rule,
     claims,
     condition_of,
-    judge,
+    judge_claim,
     measured,
     measured_words,
 )
@@ -91,8 +91,8 @@ def test_verdicts(rule, words):
     frame = pd.concat([frame, *more])
     asked = claim({"of": "against", "ours": "ours", "rivals": "a", "y": "y", "by": ["load"]}, rule)
     found = measured(asked, frame)
-    assert str(judge(asked, found, at_scale=True)) == words
-    assert str(judge(asked, found, at_scale=False)) == "not measured at scale"
+    assert str(judge_claim(asked, found, at_scale=True)) == words
+    assert str(judge_claim(asked, found, at_scale=False)) == "not measured at scale"
 
 
 def test_an_interval_decides():
@@ -130,7 +130,7 @@ def test_what_stands_beside_does_not_enter_the_verdict():
     }  # fmt: skip
     asked = replace(claim(spec, above(3.5)), beside={"strongest": ["at their strongest"]})
     frame = pd.concat([table().query("seed == 0").assign(seed=seed) for seed in range(5)])
-    verdict = judge(asked, measured(asked, frame), at_scale=True)
+    verdict = judge_claim(asked, measured(asked, frame), at_scale=True)
     # 'another' was not run: the claim holds as far as the first goes, and says so
     assert str(verdict) == "reproduced if the rivals are as the paper sets them"
     assert {name: str(own) for name, own in verdict.beside.items()} == {

@@ -6,7 +6,14 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from hindsched.analysis.figures.base import FigureScale, Plot, TraceInput, draw, figure, figures
+from hindsched.analysis.figures.base import (
+    FigureScale,
+    Plot,
+    TraceInput,
+    draw_table,
+    figure,
+    figures,
+)
 from hindsched.errors import InputError
 from hindsched.instances.traces.table import load_trace
 
@@ -80,7 +87,7 @@ def test_what_is_outside_the_feasible_set_is_starred_and_dashed():
 @pytest.mark.parametrize("kind", ["lines", "bars", "points"])
 def test_every_kind_of_drawing_says_where_runs_are_left_out(kind):
     frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1.0, 2.0, None, 4.0], "c": list("xxyy")})
-    made = draw(frame, Plot("a", "b", "c", kind, panels="c"), title="A title", levels=(1.5,))
+    made = draw_table(frame, Plot("a", "b", "c", kind, panels="c"), title="A title", levels=(1.5,))
     assert len(made.axes) == 2
     assert made.axes[0].get_xlabel() == "a"
     texts = [text.get_text() for text in made.axes[1].get_legend().get_texts()]

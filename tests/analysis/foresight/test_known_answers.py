@@ -9,9 +9,9 @@ import pyomo.environ as pyo
 import pytest
 
 import hindsched as hs
+from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.foresight.foresight import Foresight
-from hindsched.analysis.foresight.search import Policy, guarantee
-from hindsched.analysis.interval import Interval
+from hindsched.analysis.foresight.search import Strategy, guarantee
 from hindsched.models.futures import extensive_form
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.standard_form import compile_program, merge_equal_columns
@@ -63,8 +63,8 @@ def test_ski_rental(buy: int, best: float) -> None:
     seasons = 2 * buy + 1
     models, decisions = ski_rental(buy, seasons)
     search = search_of(models, decisions, [1 / seasons] * seasons)
-    optima = [Interval(min(d, buy), min(d, buy)) for d in range(1, seasons + 1)]
-    never = Policy(tuple(float(d) for d in range(1, seasons + 1)))
+    optima = [Bounds(min(d, buy), min(d, buy)) for d in range(1, seasons + 1)]
+    never = Strategy(tuple(float(d) for d in range(1, seasons + 1)))
     found = guarantee(search.best, optima, [never], up=False, seconds=60)
     assert found.interval.lower == pytest.approx(best) == found.interval.upper
     assert best == pytest.approx(1 / (1 - (1 - 1 / buy) ** buy))

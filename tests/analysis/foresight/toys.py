@@ -7,21 +7,21 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from hindsched.analysis.foresight.search import Policy, Search
+from hindsched.analysis.foresight.search import PolicySearch, Strategy
 from hindsched.models.futures import Decisions, extensive_form
 from hindsched.solvers.door.options import SolveOptions
 
 
 def search_of(
     models: Sequence[Any], decisions: Sequence[Decisions], probabilities: Sequence[float]
-) -> Search:
+) -> PolicySearch:
     """The same search that families have, over any Pyomo models."""
     model, values = extensive_form(models, decisions, probabilities)
 
-    def read() -> Policy:
-        return Policy(tuple(float(pyo.value(value)) for value in values))
+    def read() -> Strategy:
+        return Strategy(tuple(float(pyo.value(value)) for value in values))
 
-    return Search(model, values, read, SolveOptions(threads=1))
+    return PolicySearch(model, values, read, SolveOptions(threads=1))
 
 
 def ski_rental(buy: int, seasons: int) -> tuple[list[Any], list[Decisions]]:

@@ -18,15 +18,15 @@ from hindsched.analysis.audit.gang.verdict import (
     REFUSED,
     ROUNDING,
     WORDS,
+    AuditSchedule,
+    AuditVerdict,
     Breach,
     Breaches,
     Gap,
-    Schedule,
-    Verdict,
     find_breaches,
     find_gap,
 )
-from hindsched.analysis.interval import Interval
+from hindsched.analysis.bounds import Bounds
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.from_log import instance_of_log
@@ -61,11 +61,11 @@ class Audit:
     objective: str  # mean-jct, makespan or deadlines-met
     formulation: str  # how freely the best possible may schedule, with the family's objective
     breaches: Breaches  # what makes the schedule impossible
-    schedule: Schedule  # what the log's scheduler did
-    policies: tuple[Schedule, ...]  # what others would have done with the same jobs
-    best: Schedule | None  # the best found of all and of the search
+    schedule: AuditSchedule  # what the log's scheduler did
+    policies: tuple[AuditSchedule, ...]  # what others would have done with the same jobs
+    best: AuditSchedule | None  # the best found of all and of the search
     certificate: Certificate  # prices that prove the bound
-    verdict: Verdict  # the interval in the units people use
+    verdict: AuditVerdict  # the interval in the units people use
     seconds: Mapping[str, float] = field(hash=False)  # that each step took
     remarks: tuple[str, ...] = ()  # what a reader of the verdict should know
 
@@ -108,7 +108,7 @@ class Audit:
         """`rows` for people, with the ratio in one column."""
         rows = self.rows()
         for row in rows:
-            row["ratio"] = str(Interval(row.pop("ratio_lower"), row.pop("ratio_upper")))
+            row["ratio"] = str(Bounds(row.pop("ratio_lower"), row.pop("ratio_upper")))
         return rows
 
     @cached_property
@@ -234,7 +234,7 @@ def audit(
         log = replace(log, capacity=said)
     lap("reading")
     kind = _kind(log, formulation)
-    chosen = _chosen(kind, policies)
+    chosen = _replayable(kind, policies)
     if objective not in GOALS:
         raise InputError("objective", objective, f"must be one of {', '.join(GOALS)}")
     full = kind if objective == "mean-jct" else f"{kind},{GOALS[objective]}"
@@ -253,13 +253,13 @@ def audit(
             for broken in schedule.solution.violations()
         ]
     lap("checks")
-    replayed: dict[str, Schedule] = {}
+    replayed: dict[str, AuditSchedule] = {}
     for name in chosen:
         if time.perf_counter() < (begin + until) / 2:  # half of the time is for bound and search
             tell(f"what {name} would have done")
             pauses = POLICIES[name].preemptive
             own = full.replace(KINDS[0], KINDS[1]) if pauses and kind == KINDS[0] else full
-            replayed[name] = Schedule(name, replay(instance, name, own), pauses)
+            replayed[name] = AuditSchedule(name, replay(instance, name, own), pauses)
     lap("policies")
     tell(f"bound and search ({full})")
     left = DEFAULT_SECONDS if time_limit is None else until - time.perf_counter()
@@ -273,7 +273,7 @@ def audit(
         found.append(Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound))
     candidates = [] if found else [schedule]
     if isinstance(result.solution, GangSolution):
-        candidates.append(Schedule("best found", result.solution, kind != KINDS[0]))
+        candidates.append(AuditSchedule("best found", result.solution, kind != KINDS[0]))
     candidates += [each for each in replayed.values() if not each.pauses or kind != KINDS[0]]
     best = min(candidates, key=lambda each: each.solution.objective(), default=None)
     remarks = _remarks(log, instance)
@@ -311,7 +311,7 @@ def _kind(log: Log, formulation: str | None) -> str:
     return kind
 
 
-def _chosen(kind: str, policies: Sequence[str] | None) -> tuple[str, ...]:
+def _replayable(kind: str, policies: Sequence[str] | None) -> tuple[str, ...]:
     """Policies to replay: of jobs whose widths change there are none."""
     for name in policies or ():
         if name not in POLICIES:
@@ -321,7 +321,7 @@ def _chosen(kind: str, policies: Sequence[str] | None) -> tuple[str, ...]:
     return () if kind == KINDS[-1] else tuple(POLICIES if policies is None else policies)
 
 
-def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> Schedule:
+def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> AuditSchedule:
     """The log's own schedule of the jobs that it is judged by, which stand in its order."""
     jobs = log.jobs
     first = log.schedule.groupby("job", sort=False)["start"].min().reindex(jobs["job"])
@@ -338,7 +338,7 @@ def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> Schedule
     rows = pool_rows(*columns)
     solution = GangSolution(instance, rows, formulation)
     pauses = bool((jobs["runs"] > 1).any() or not log.is_slotwise)
-    return Schedule("log", solution, pauses, starts, log.is_slotwise)
+    return AuditSchedule("log", solution, pauses, starts, log.is_slotwise)
 
 
 def _remarks(log: Log, instance: GangInstance) -> list[str]:
@@ -370,7 +370,7 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
     return remarks
 
 
-def _measures(schedule: Schedule, *, elastic: bool) -> JsonObject:
+def _measures(schedule: AuditSchedule, *, elastic: bool) -> JsonObject:
     """Numbers of `gang_metrics`; None where the log does not say enough."""
     solution = schedule.solution
     starts = solution.starts if schedule.starts is None else schedule.starts
@@ -385,22 +385,22 @@ def _measures(schedule: Schedule, *, elastic: bool) -> JsonObject:
 
 
 def verdict_on(
-    instance: GangInstance, objective: str, value: float, bound: float, best: Schedule | None
-) -> Verdict:
+    instance: GangInstance, objective: str, value: float, bound: float, best: AuditSchedule | None
+) -> AuditVerdict:
     """The interval in the units people use."""
     weights = instance.weights
     found = None if best is None else best.solution.objective()
     weighted = bool((weights != weights[0]).any())
     if objective == "makespan":
-        return Verdict(objective, value, Interval(bound, found))
+        return AuditVerdict(objective, value, Bounds(bound, found))
     if objective == "mean-jct":
         below = float(sum(instance.exact_weights[0])) / instance.exact_weights[1]
         most = None if found is None else found / below
-        return Verdict(objective, value / below, Interval(bound / below, most), weighted)
+        return AuditVerdict(objective, value / below, Bounds(bound / below, most), weighted)
     unit = 1.0 if weighted else float(weights[0])
     out_of = float(weights[instance.deadlines >= 0].sum())
     if not weighted:  # deadlines are whole
         bound = unit * math.ceil(bound / unit * (1 - 1e-12))
     least = None if found is None else (out_of - found) / unit
-    best_possible = Interval(least, (out_of - bound) / unit)
-    return Verdict(objective, (out_of - value) / unit, best_possible, weighted, out_of / unit)
+    best_possible = Bounds(least, (out_of - bound) / unit)
+    return AuditVerdict(objective, (out_of - value) / unit, best_possible, weighted, out_of / unit)

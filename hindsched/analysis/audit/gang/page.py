@@ -52,7 +52,7 @@ def _cell(value: object) -> str:
     return printable(str(value))
 
 
-def draw(audit: Audit) -> dict[str, bytes]:
+def render_pictures(audit: Audit) -> dict[str, bytes]:
     """Pictures by their name; none without matplotlib."""
     if not plot.has_matplotlib():
         return {}
@@ -76,7 +76,7 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
         place / f"{name}.json" for name in ("instance", "certificate", "best", "logged")
     )
     place.mkdir(parents=True, exist_ok=True)
-    pictures = draw(audit)
+    pictures = render_pictures(audit)
     environment = page_environment("hindsched.analysis.audit.gang")
     environment.globals = {"table": show_table, "frame": pd.DataFrame}
     page = environment.get_template("page.html").render(

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched import kernel
-from hindsched.analysis.interval import Interval, rounded_up
+from hindsched.analysis.bounds import Bounds, written_up
 from hindsched.arrays import Ints
 from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.times import SECOND
@@ -48,22 +48,22 @@ MEASURED = {
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AuditVerdict:
     """A schedule's value and the interval of the best possible, in the units people use."""
 
     objective: str  # mean-jct, makespan or deadlines-met
     value: float  # of the schedule judged: seconds, or deadlines (their weight, if weights differ)
-    best: Interval  # the best possible lies there
+    best: Bounds  # the best possible lies there
     weighted: bool = False  # whether jobs have different weights
     out_of: float | None = None  # all deadlines
 
     @property
-    def ratio(self) -> Interval:
+    def ratio(self) -> Bounds:
         """Within which factors of the best possible the value lies."""
         low, high = self.best.lower, self.best.upper
         if self.objective == "deadlines-met":
-            return Interval(_quotient(low, self.value), _quotient(high, self.value))
-        return Interval(_quotient(self.value, high), _quotient(self.value, low))
+            return Bounds(_factor(low, self.value), _factor(high, self.value))
+        return Bounds(_factor(self.value, high), _factor(self.value, low))
 
     @property
     def word(self) -> str:
@@ -84,10 +84,10 @@ class Verdict:
         text, least = f"Your scheduler's {self.word} is {seconds(self.value)} s", seconds(low, -1)
         if self.value < low * (1 - ROUNDING):
             return f"{text}; no schedule can be below {least} s."
-        if Interval(low, self.value).is_point:
+        if Bounds(low, self.value).is_point:
             return f"{text}: that is optimal (no schedule can be below {least} s)."
         if self.best.is_point and high is not None:
-            factor = rounded_up(self.value / low)
+            factor = written_up(self.value / low)
             return f"{text}; the best possible is {seconds(high)} s: you take {factor} times that."
         most = "it" if high is None else f"{seconds(high, 1)} s"
         between = f"the best possible lies between {least} and {most}"
@@ -109,14 +109,14 @@ def seconds(value: float, outward: int = 0) -> str:
     return f"{rounded.scaleb(-places):,.{places}f}"
 
 
-def _quotient(above: float | None, below: float | None) -> float | None:
+def _factor(above: float | None, below: float | None) -> float | None:
     if above is None or below is None or below == 0:
         return 1.0 if above == below == 0 else None
     return above / below
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class AuditSchedule:
     """When each job started and ended, and by whom."""
 
     name: str  # log, a policy, or best found
@@ -166,7 +166,7 @@ class Gap:
         }  # fmt: skip
 
 
-def find_gap(log: Log, schedule: Schedule, best: Schedule) -> Gap:
+def find_gap(log: Log, schedule: AuditSchedule, best: AuditSchedule) -> Gap:
     """Compare a log's schedule with the best one found."""
     ends, instance = best.solution.completions, schedule.solution.instance
     later = schedule.solution.completions - ends
@@ -181,7 +181,7 @@ def find_gap(log: Log, schedule: Schedule, best: Schedule) -> Gap:
     return Gap(best.name, table.iloc[order].reset_index(drop=True), _idle_hours(log, schedule))
 
 
-def _idle_hours(log: Log, schedule: Schedule) -> pd.DataFrame:
+def _idle_hours(log: Log, schedule: AuditSchedule) -> pd.DataFrame:
     """GPU-seconds idle while jobs waited, by full hour of the log's clock."""
     columns = ["begin", "end", "idle", "share"]
     if not schedule.is_known:

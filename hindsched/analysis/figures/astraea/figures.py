@@ -83,7 +83,7 @@ def _experiment(
     return base.Experiment("astraea", schemes, measure, axes or {}, quick=QUICK, **more)
 
 
-def _solved(instance: AstraeaInstance, scale: base.FigureScale) -> base.Row:
+def _proven_ends(instance: AstraeaInstance, scale: base.FigureScale) -> base.Row:
     """What is known of the optimum, and Theorem 1's number."""
     best = solve(instance, options=SolveOptions(work_limit=scale.pick(6000, 400), gap=1e-4))
     value = theorem(instance)["value"]
@@ -106,11 +106,11 @@ def _ratio(run: SimulationResult, known: base.Row) -> base.Row:
     }
 
 
-def _ratios(schemes: Sequence[base.Scheme]) -> base.Experiment:
+def _ratio_sweep(schemes: Sequence[base.Scheme]) -> base.Experiment:
     servers = ((5, 15, 25, 35, 45), (4, 8))
     return base.Experiment(
         "astraea", schemes, _ratio, {"jobs": ((5, 10, 15), (3, 5)), "servers": servers},
-        {"horizon": 20}, {"horizon": 12}, preset="small", facts=_solved,
+        {"horizon": 20}, {"horizon": 12}, preset="small", facts=_proven_ends,
     )  # fmt: skip
 
 
@@ -127,11 +127,11 @@ def _per_tenants(frame: pd.DataFrame) -> pd.DataFrame:
     return totals.merge(_variance(frame, "tenants"), on=keys)
 
 
-def _compiled() -> None:
+def _compile_all() -> None:
     simulate(generate("astraea", "small", 0), "astraea")
 
 
-def _relative(frame: pd.DataFrame) -> pd.DataFrame:
+def _over_truthful(frame: pd.DataFrame) -> pd.DataFrame:
     """Revenue over that at the least theta that the condition allows."""
     exact = frame[frame["percent"] == 100]
     return frame.assign(relative=base.over_reference(frame, "revenue", ["jobs", "seed"], exact))
@@ -157,11 +157,11 @@ FIGURES = [
         for number, (x, utility) in REVENUE.items()
     ),
     base.Figure(
-        "5", "Performance ratio against jobs and servers, 2 tenants", _ratios(SCHEMES[:2]),
+        "5", "Performance ratio against jobs and servers, 2 tenants", _ratio_sweep(SCHEMES[:2]),
         base.Plot("servers", "performance_lower", panels="jobs"), levels=(0.6,),
     ),
     base.Figure(
-        "6", "Performance ratio of all schemes", _ratios(SCHEMES),
+        "6", "Performance ratio of all schemes", _ratio_sweep(SCHEMES),
         base.Plot("servers", "performance_lower", panels="jobs"), levels=(0.6,),
     ),
     base.Figure(
@@ -176,7 +176,8 @@ FIGURES = [
     *(
         base.Figure(
             number, f"Running time against the number of {x}",
-            _experiment(_time, BY[x], SCHEMES[:2], before=_compiled), base.Plot(x, "milliseconds"),
+            _experiment(_time, BY[x], SCHEMES[:2], before=_compile_all),
+            base.Plot(x, "milliseconds"),
             True, (1560.0,),  # what the paper states for its laptop
         )
         for number, x in (("9", "jobs"), ("10", "servers"))
@@ -185,7 +186,7 @@ FIGURES = [
         "11", "Total revenue with maximal prices at 60-140 % of their condition",
         _experiment(
             lambda run: {"revenue": run.objective}, {"jobs": ((100, 300), (10, 20))}, THETAS,
-            finish=_relative,
+            finish=_over_truthful,
         ),
         base.Plot("percent", "relative", "jobs"), True,
     ),

@@ -45,7 +45,7 @@ def probe(rows_of: Callable[[AstraeaInstance], Iterable[Row]], each: int) -> Run
     return run_all
 
 
-def run(instance: AstraeaInstance, settings: Keywords | None = None) -> SimulationResult:
+def run_astraea(instance: AstraeaInstance, settings: Keywords | None = None) -> SimulationResult:
     """Astraea with one round a batch."""
     return simulate(instance, "astraea", settings={**ROUNDS, **(settings or {})})
 
@@ -74,13 +74,13 @@ def incomes(result: SimulationResult, true: AstraeaInstance | None = None) -> di
 
 def sharing_incentive(instance: AstraeaInstance) -> Iterator[Row]:
     """A tenant's income in the coalition, and alone on its own servers, where theta is another."""
-    together = incomes(run(instance))
+    together = incomes(run_astraea(instance))
     for u, tenant in enumerate(instance.tenants):
         jobs = tuple(job for job in instance.jobs if job.tenant == tenant.name)
         if not jobs:
             continue
         lonely = tenant_alone(instance, u).with_jobs(jobs)
-        alone = incomes(run(lonely))[tenant.name] if lonely.servers else Fraction(0)
+        alone = incomes(run_astraea(lonely))[tenant.name] if lonely.servers else Fraction(0)
         gain = together[tenant.name] - alone
         yield {"tenant": tenant.name, "together": float(together[tenant.name]),
                "alone": float(alone), "outcome": _outcome(gain)}  # fmt: skip
@@ -88,7 +88,7 @@ def sharing_incentive(instance: AstraeaInstance) -> Iterator[Row]:
 
 def pareto(instance: AstraeaInstance) -> Iterator[Row]:
     """Whether a job could end earlier in its own round at nobody's cost: none if efficient."""
-    result = run(instance)
+    result = run_astraea(instance)
     solution, search = solution_of(result), ScheduleSearch(instance, instance.horizon)
     for row in (row for own in solution.rows.values() for row in own):
         search.book(row)
@@ -128,8 +128,8 @@ def declared_otherwise(instance: AstraeaInstance, job: AstraeaJob) -> dict[str, 
     work = job.chunks * job.minibatches
     lies: dict[str, JsonObject] = {
         "half the chunks": {"chunks": half, "minibatches": -(-work // half)},
-        "twice the value": {"utility": _scaled(job, 2.0)},
-        "half the value": {"utility": _scaled(job, 0.5)},
+        "twice the value": {"utility": _scaled_job(job, 2.0)},
+        "half the value": {"utility": _scaled_job(job, 0.5)},
         "first in the list": {},
     }
     if job.arrival + 1 < instance.horizon:
@@ -137,7 +137,7 @@ def declared_otherwise(instance: AstraeaInstance, job: AstraeaJob) -> dict[str, 
     return lies
 
 
-def _scaled(job: AstraeaJob, factor: float) -> Any:
+def _scaled_job(job: AstraeaJob, factor: float) -> Any:
     """A linear utility times a factor."""
     slope, intercept = (factor * getattr(job.utility, key) for key in ("slope", "intercept"))
     return job.utility.model_copy(update={"slope": slope, "intercept": intercept})
@@ -153,7 +153,7 @@ def strategy(instance: AstraeaInstance) -> Iterator[Row]:
     """
     bound = theorem(instance)
     theta = {"theta_workers": bound["theta_workers"], "theta_ps": bound["theta_ps"]}
-    honest = run(instance, theta)
+    honest = run_astraea(instance, theta)
     truly = incomes(honest)
     for index, job in enumerate(instance.jobs):
         others = instance.jobs[:index], instance.jobs[index + 1 :]
@@ -162,7 +162,7 @@ def strategy(instance: AstraeaInstance) -> Iterator[Row]:
             order = (*others[0], declared, *others[1])
             if lie == "first in the list":
                 order = (declared, *others[0], *others[1])
-            result = run(instance.with_jobs(order), theta)
+            result = run_astraea(instance.with_jobs(order), theta)
             gain = incomes(result, instance)[job.tenant] - truly[job.tenant]
             payoff_gain = _payoff(result, job) - _payoff(honest, job)
             yield {"job": job.name, "lie": lie, "gain": float(gain), "outcome": _outcome(gain),
@@ -190,7 +190,7 @@ def _payoff(result: SimulationResult, job: AstraeaJob) -> float:
 
 def contribution(instance: AstraeaInstance) -> Iterator[Row]:
     """A tenant's share of what was offered while others paid, and its share of all gains."""
-    solution = solution_of(run(instance))
+    solution = solution_of(run_astraea(instance))
     paying = np.zeros(solution.last_slot, dtype=bool)
     for own in solution.rows.values():
         for row in own:

@@ -70,7 +70,7 @@ BY_JOBS: dict[str, base.Axis] = {"jobs": ((50, 100, 150, 200), (10, 20))}
 BY_SERVERS: dict[str, base.Axis] = {"servers": ((50, 100, 150, 200), (10, 20))}
 
 
-def _scaled(schemes: Sequence[base.Scheme]) -> tuple[base.Scheme, ...]:
+def _rescaled(schemes: Sequence[base.Scheme]) -> tuple[base.Scheme, ...]:
     """Schemes told different F."""
     return tuple(
         base.Scheme({**own.columns, "density_scale": factor}, own.algorithm,
@@ -91,7 +91,7 @@ def _cost_row(found: tuple[SimulationResult, float]) -> base.Row:
     return {"objective": run.objective, "seconds": seconds, "in_feasible_set": inside}
 
 
-def _sweep(
+def _cost_sweep(
     axes: dict[str, base.Axis],
     architectures: tuple[str, ...],
     schemes: Sequence[base.Scheme] = SCHEMES,
@@ -111,7 +111,7 @@ def _sweep(
     )  # fmt: skip
 
 
-def _compiled() -> None:
+def _compile_both() -> None:
     """Load compiled code before the clock runs."""
     for architecture in BOTH:
         tiny = generate("batchsched", "small", 0, architecture=architecture)
@@ -143,7 +143,7 @@ def _round(instance: BatchschedInstance, scheme: base.Scheme, seed: int) -> floa
     return accepted_weight(instance, algorithm, ROUND_HORIZON, seed)
 
 
-def _rounds(
+def _round_sweep(
     schemes: Sequence[base.Scheme], axes: dict[str, base.Axis] | None = None
 ) -> base.Experiment:
     """Total weight of one sub-round."""
@@ -155,7 +155,7 @@ def _rounds(
     )  # fmt: skip
 
 
-def _solved(instance: BatchschedInstance, scale: base.FigureScale) -> base.Row:
+def _best_known(instance: BatchschedInstance, scale: base.FigureScale) -> base.Row:
     """The optimum's bound on instances that are small enough for it, and the promise."""
     best = solve(instance, options=SolveOptions(work_limit=scale.pick(6000, 500)))
     return {"optimum_lower": best.bound, "theorem": theorem(instance)["value"]}
@@ -175,18 +175,18 @@ ROUND_ALGORITHMS: dict[str, Callable[[], BatchschedOnline]] = {
 }
 ROUNDS = base.schemes_of(tuple(ROUND_ALGORITHMS), "algorithm")
 BY_F = base.Experiment(
-    "batchsched", _scaled(VARIANTS), _cost_row, full={"capacity_fraction": 0.2},
+    "batchsched", _rescaled(VARIANTS), _cost_row, full={"capacity_fraction": 0.2},
     quick={"jobs": 20, "servers": 10, "horizon": 40, "capacity_fraction": 0.2},
     vary=lambda _: {"architecture": PARAMETER_SERVER}, play=_timed,
 )  # fmt: skip
 SMALL_OPTIMA = base.Experiment(
     "batchsched", VARIANTS, _ratio_row,
     {"architecture": (BOTH, BOTH), "jobs": ((3, 4, 5, 6), (2, 3))}, {"horizon": 12},
-    {"horizon": 8}, preset="small", facts=_solved,
+    {"horizon": 8}, preset="small", facts=_best_known,
 )  # fmt: skip
 
 
-def _cost(x: str, *, contention: bool = True, **more: Any) -> base.Plot:
+def _cost_plot(x: str, *, contention: bool = True, **more: Any) -> base.Plot:
     panels = "capacity_fraction" if contention else None
     return base.Plot(x, "objective", "algorithm", panels=panels, log_y=contention, **more)
 
@@ -194,39 +194,39 @@ def _cost(x: str, *, contention: bool = True, **more: Any) -> base.Plot:
 FIGURES = [
     base.Figure(
         "2", "Total weighted completion time against jobs, parameter servers",
-        _sweep(BY_JOBS, PS, horizon=300), _cost("jobs"),
+        _cost_sweep(BY_JOBS, PS, horizon=300), _cost_plot("jobs"),
     ),
     base.Figure(
         "3",
         "Total weighted completion time against servers at fixed total capacity, parameter servers",
-        _sweep(BY_SERVERS, PS, quick={"jobs": 15}), _cost("servers"),
+        _cost_sweep(BY_SERVERS, PS, quick={"jobs": 15}), _cost_plot("servers"),
     ),
     base.Figure(
         "4", "A_online against the declared F", BY_F,
-        _cost("density_scale", contention=False, log_x=True),
+        _cost_plot("density_scale", contention=False, log_x=True),
     ),
     base.Figure(
         "5", "Total weighted completion time against jobs, Ring-AllReduce",
-        _sweep(BY_JOBS, RAR, horizon=300), _cost("jobs"),
+        _cost_sweep(BY_JOBS, RAR, horizon=300), _cost_plot("jobs"),
     ),
     base.Figure(
         "6",
         "Total weighted completion time against servers at fixed total capacity, Ring-AllReduce",
-        _sweep(BY_SERVERS, RAR, quick={"jobs": 15}), _cost("servers"),
+        _cost_sweep(BY_SERVERS, RAR, quick={"jobs": 15}), _cost_plot("servers"),
     ),
     base.Figure(
         "7", "Running time of A_online, both architectures",
-        _sweep(BY_JOBS, BOTH, VARIANTS, contention=((0.35,), (0.35,)), before=_compiled),
+        _cost_sweep(BY_JOBS, BOTH, VARIANTS, contention=((0.35,), (0.35,)), before=_compile_both),
         base.Plot("jobs", "seconds", "algorithm", panels="architecture"), levels=(120.0,),
     ),
     base.Figure(
         "8", "Weight accepted by A_maxweight and by Jain et al.",
-        _rounds(ROUNDS, {"jobs": ((50, 100, 150, 200), (20, 40))}),
+        _round_sweep(ROUNDS, {"jobs": ((50, 100, 150, 200), (20, 40))}),
         base.Plot("jobs", "weight", "algorithm"),
     ),
     base.Figure(
         "9", "One worker type forced against free choice, both architectures",
-        _sweep(
+        _cost_sweep(
             {"fixed_worker_type": ((*range(1, len(EC2_WORKERS) + 1), None), (1, 4, None))},
             BOTH, SCHEMES[:2], finish=_by_type, quick={"ec2_workers": True}, ec2_workers=True,
         ),
@@ -234,17 +234,17 @@ FIGURES = [
     ),
     base.Figure(
         "10", "Number of workers forced",
-        _sweep({"fixed_workers": ((1, 2, 5, 10, 20, 30), (2, 5, 10))}, PS, VARIANTS),
-        _cost("fixed_workers"),
+        _cost_sweep({"fixed_workers": ((1, 2, 5, 10, 20, 30), (2, 5, 10))}, PS, VARIANTS),
+        _cost_plot("fixed_workers"),
     ),
     base.Figure(
-        "11", "Weight accepted by A_maxweight against F", _rounds(_scaled(ROUNDS[:2])),
+        "11", "Weight accepted by A_maxweight against F", _round_sweep(_rescaled(ROUNDS[:2])),
         base.Plot("density_scale", "weight", "algorithm", log_x=True),
     ),
     base.Figure(
         "12",
         "Weight accepted by A_maxweight against servers at fixed total capacity, and against jobs",
-        _rounds(
+        _round_sweep(
             ROUNDS, {"jobs": ((50, 100, 200), (15, 30)), "servers": ((25, 50, 100, 150), (10, 20))}
         ),
         base.Plot("servers", "weight", "algorithm", panels="jobs"),

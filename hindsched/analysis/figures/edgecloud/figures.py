@@ -97,7 +97,7 @@ def _bounds(instance: EdgecloudInstance, scale: base.FigureScale) -> tuple[Any, 
     return program, solve(instance, "relaxation"), int(instance.chunks.max())
 
 
-def _ratios(run: Any, known: tuple[Any, Any, int]) -> base.Row:
+def _bound_ratio(run: Any, known: tuple[Any, Any, int]) -> base.Row:
     """A_online with extra speed over ILP (4) at zeta = 1, and over the certified LP (4)+."""
     program, relaxed, most_chunks = known
     return {
@@ -121,7 +121,7 @@ def _by_speed(axes: dict[str, base.Axis], **size: object) -> base.Experiment:
     """The paper's reduced input; it states neither the chunks nor the arrivals."""
     same = {"minibatch_scale": 0.1, "horizon": 10, "worker_types": 3, **size}
     return base.Experiment(
-        "edgecloud", EPSILONS, _ratios, axes, {"servers": 15, "chunks": (4, 16), **same},
+        "edgecloud", EPSILONS, _bound_ratio, axes, {"servers": 15, "chunks": (4, 16), **same},
         {"servers": 6, "chunks": (2, 6), **same}, facts=_bounds,
         play=lambda instance, scheme, seed: run_with_speed(instance, float(scheme.name)),
     )  # fmt: skip

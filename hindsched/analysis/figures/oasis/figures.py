@@ -40,12 +40,12 @@ ESTIMATES = tuple(
 )  # fmt: skip
 
 
-def _utility(run: SimulationResult) -> base.Row:
+def _earned(run: SimulationResult) -> base.Row:
     completed = sum(row["completion"] is not None for row in run.solution.job_rows())
     return {"utility": run.objective, "completed": completed}
 
 
-def _timeliness(run: SimulationResult) -> list[base.Row]:
+def _lateness(run: SimulationResult) -> list[base.Row]:
     """Completion minus target of every job of a class with a target; missing if unfinished."""
     rows: list[base.Row] = [{**row} for row in run.solution.job_rows()]
     return [
@@ -61,7 +61,7 @@ def _timeliness(run: SimulationResult) -> list[base.Row]:
     ]
 
 
-def _relative(frame: pd.DataFrame) -> pd.DataFrame:
+def _over_exact(frame: pd.DataFrame) -> pd.DataFrame:
     """Utility over that of the exact estimate on the same instance, in per cent."""
     exact, keys = frame[frame["estimate_percent"] == 100], ["jobs", "seed", "lower_floor"]
     return frame.assign(relative=100 * base.over_reference(frame, "utility", keys, exact))
@@ -109,7 +109,7 @@ FIGURES = [
         "3",
         "Total utility against the number of jobs, T = 300",
         base.Experiment(
-            "oasis", SCHEMES, _utility, {"jobs": ((100, 200, 300, 400), (6, 12, 18))},
+            "oasis", SCHEMES, _earned, {"jobs": ((100, 200, 300, 400), (6, 12, 18))},
             {"horizon": 300}, {**SMALL, "servers": 6},
         ),
         base.Plot("jobs", "utility"),
@@ -118,7 +118,7 @@ FIGURES = [
         "4",
         "Completion minus target, 100 time-sensitive and 100 time-critical jobs, T = 100",
         base.Experiment(
-            "oasis", SCHEMES, _timeliness, full={"jobs": 200, "horizon": 100},
+            "oasis", SCHEMES, _lateness, full={"jobs": 200, "horizon": 100},
             quick={**SMALL, "jobs": 20, "servers": 8},
             vary=lambda _: {"shares": [0.0, 0.5, 0.5], "exact_shares": True},
         ),
@@ -144,20 +144,20 @@ FIGURES = [
         base.Experiment(
             "oasis", ESTIMATES, lambda run: {"utility": run.objective},
             {"jobs": ((100, 200, 300, 400), (8, 16))}, {"horizon": 300}, {**SMALL, "servers": 5},
-            finish=_relative,
+            finish=_over_exact,
         ),
         base.Plot("estimate_percent", "relative", "jobs", panels="lower_floor"),
     ),
     base.Figure(
         "8",
         "Total utility on the testbed (9 servers, 12 jobs, 10 slots), simulated",
-        base.Experiment("oasis", SCHEMES, _utility, preset="testbed"),
+        base.Experiment("oasis", SCHEMES, _earned, preset="testbed"),
         base.Plot("testbed", "utility", kind="bars"),
     ),
     base.Figure(
         "9",
         "Completion minus target on the testbed, simulated",
-        base.Experiment("oasis", SCHEMES, _timeliness, preset="testbed"),
+        base.Experiment("oasis", SCHEMES, _lateness, preset="testbed"),
         base.Plot("class", "late", kind="bars"),
     ),
 ]  # fmt: skip

@@ -16,7 +16,7 @@ SIGNIFICANT = 4
 
 
 @dataclass(frozen=True)
-class Interval:
+class Bounds:
     """A closed interval; an end that is not known is None, one that is infinite ``math.inf``.
 
     Examples
@@ -41,7 +41,7 @@ class Interval:
 
     def ends(self) -> tuple[str, str]:
         """Write both ends, rounded outward; a question mark is one that is not known."""
-        return rounded_down(self.lower), rounded_up(self.upper)
+        return written_down(self.lower), written_up(self.upper)
 
     def __str__(self) -> str:
         if self.lower is None and self.upper is None:
@@ -51,7 +51,7 @@ class Interval:
         return "[{}, {}]".format(*self.ends())
 
 
-def rounded_down(value: float | None) -> str:
+def written_down(value: float | None) -> str:
     """Write a number of which "at least" holds: four significant digits, never more than it is.
 
     Just above 1, where ratios are best, as many digits as tell it from 1.
@@ -59,8 +59,8 @@ def rounded_down(value: float | None) -> str:
     return _rounded(value, ROUND_FLOOR)
 
 
-def rounded_up(value: float | None) -> str:
-    """Write a number of which "at most" holds: like `rounded_down`, but never less than it is."""
+def written_up(value: float | None) -> str:
+    """Write a number of which "at most" holds: like `written_down`, but never less than it is."""
     return _rounded(value, ROUND_CEILING)
 
 

@@ -122,18 +122,18 @@ def worst(
         raise InputError("time_limit", time_limit, "must be a number of seconds above 0")
     question = Question(space, algorithm, against, settings or {}, seeds, formulation)
     place = None if folder is None else Path(folder)
-    told = jsonable(ranges or {})
-    asked = [family, preset, str(algorithm), str(against), seed, told, formulation]
+    spans = jsonable(ranges or {})
+    question_data = [family, preset, str(algorithm), str(against), seed, spans, formulation]
     done, best, score = 0, None, -math.inf
     if resume:
         if place is None:
             raise InputError("resume", True, "needs the folder of the search")
         known = read_json(place / STATE)
-        whole = isinstance(known, list) and len(known) == 4
-        before, done, best, said = known if whole else (known, 0, None, 0)
-        if before != asked:
-            raise InputError("resume", str(asked), f"must be as before: {before}")
-        score = float(said)
+        is_state = isinstance(known, list) and len(known) == 4
+        before, done, best, old_score = known if is_state else (known, 0, None, 0)
+        if before != question_data:
+            raise InputError("resume", str(question_data), f"must be as before: {before}")
+        score = float(old_score)
     elif place is not None and (place / STATE).exists():
         raise InputError("out", str(place), "holds results already: resume them or go elsewhere")
     begun, ended, message = time.monotonic(), "work", ""
@@ -144,14 +144,14 @@ def worst(
         while done < most:
             numbers = range(done, int(min(most, done - done % BATCH + BATCH)))
             batch = [_candidate(space, best, seed, number) for number in numbers]
-            found = pool(delayed(evaluate_candidate)(question, data) for data in batch)
-            for data, (own, why) in zip(batch, found, strict=True):
+            scores = pool(delayed(evaluate_candidate)(question, data) for data in batch)
+            for data, (value, why) in zip(batch, scores, strict=True):
                 message = why or message
-                if own > score:
-                    best, score = data, own
+                if value > score:
+                    best, score = data, value
             done = numbers[-1] + 1
             if place is not None:
-                write_json([asked, done, best, str(score)], place / STATE)
+                write_json([question_data, done, best, str(score)], place / STATE)
             if on_progress is not None:
                 on_progress(done, score)
             if stop.is_set() or time.monotonic() - begun > seconds:
@@ -187,8 +187,10 @@ class Question:
 
     def __post_init__(self) -> None:
         """Its algorithms can be built, its settings are somebody's."""
-        asked = [one for one in (self.algorithm, self.against) if one is not None]
-        known = {name for one in asked for name in self.entry(one).has}
+        contenders = [
+            contender for contender in (self.algorithm, self.against) if contender is not None
+        ]
+        known = {name for c in contenders for name in self.entry(c).has}
         for name, value in self.settings.items():
             if name not in known:
                 rule = f"must be a range ({', '.join(self.space.names())}) or a setting"
@@ -203,7 +205,7 @@ class Question:
         self, contender: Contender, instance: Instance, first: int = 0, count: int | None = None
     ) -> list[SimulationResult]:
         """Runs of an algorithm, one a seed where it is randomised; their schedules hold."""
-        found = []
+        results = []
         for seed in range(first, first + (count or self.seeds)):
             entry = self.entry(contender)
             given = contender if isinstance(contender, str) else entry.algorithm
@@ -212,10 +214,10 @@ class Question:
             )
             if run.in_feasible_set and run.violations:
                 raise InputError(run.algorithm, run.violations[0], "must not break a constraint")
-            found.append(run)
+            results.append(run)
             if not entry.algorithm.randomised:
                 break
-        return found
+        return results
 
     def reference(
         self, instance: Instance, runs: Sequence[SimulationResult], options: Keywords
@@ -225,13 +227,13 @@ class Question:
             middle = _middle(self.runs(self.against, instance))
             return middle.algorithm, middle.solution, None
         given = {**options, "threads": 1}
-        found = solve(instance, formulation=self.formulation, options=given)
-        known = [] if found.solution is None else [("offline", found.solution)]
+        result = solve(instance, formulation=self.formulation, options=given)
+        known = [] if result.solution is None else [("offline", result.solution)]
         known += [(run.algorithm, run.solution) for run in runs if not run.violations]
         if not known:
             raise SolveFailed(f"{instance.name}: no schedule was found within the limit")
         sign = 1 if instance.sense == "max" else -1
-        return *max(known, key=lambda item: sign * item[1].objective()), found
+        return *max(known, key=lambda item: sign * item[1].objective()), result
 
 
 def _middle(runs: Sequence[SimulationResult]) -> SimulationResult:
@@ -320,11 +322,11 @@ def make_witness(
     runs = question.runs(question.algorithm, instance, question.seeds, FRESH_RUNS)
     if all(run.solution.assignments() == runs[0].solution.assignments() for run in runs):
         runs = runs[:1]  # no seed changes anything here
-    best, reference, found = question.reference(instance, runs, {"time_limit": PROOF_SECONDS})
+    best, reference, result = question.reference(instance, runs, {"time_limit": PROOF_SECONDS})
     value, name = reference.objective(), runs[0].algorithm
     optimum = Optimum(instance.sense, Bounds(value, value), COMPARED, best)
-    if found is not None:
-        bound = found.bound
+    if result is not None:
+        bound = result.bound
         closed = bound is not None and abs(bound - value) <= AGREEMENT * max(1.0, abs(value))
         status = "optimal" if closed else "feasible"
         known = optimum_of(instance.sense, value, bound, status, proof="solver")
@@ -334,18 +336,18 @@ def make_witness(
     lower = ratio.interval.lower
     return Witness(
         instance, name, runs, mean, reference, best,
-        against=best if found is None else None,
-        certificate=None if found is None else found.certificate,
+        against=best if result is None else None,
+        certificate=None if result is None else result.certificate,
         optimum=optimum, ratio=ratio, proven=1.0 if lower is None else lower,
-        theorem=None if found is None else theorem_of(instance, name), search=search,
+        theorem=None if result is None else theorem_of(instance, name), search=search,
     )  # fmt: skip
 
 
 def ratio_to(sense: Sense, objective: float, reference: float) -> float:
     """The ratio to a schedule of this objective; -inf where the two have none."""
     optimum = optimum_of(sense, reference, reference, "feasible", proof="solver")
-    found = competitive_ratio(optimum, objective).interval.lower
-    return -math.inf if found is None else found
+    lower = competitive_ratio(optimum, objective).interval.lower
+    return -math.inf if lower is None else lower
 
 
 @dataclass(frozen=True)
@@ -374,16 +376,16 @@ class Witness:
         if self.theorem["value"] is None:
             return "The theorem gives no number on the witness."
         kind, value = self.theorem["kind"], float(self.theorem["value"])
-        found = (self.ratio.difference.lower or 0.0) if kind == "additive" else self.proven
-        is_beyond = found > value + AGREEMENT * max(1.0, abs(value))
+        value_here = (self.ratio.difference.lower or 0.0) if kind == "additive" else self.proven
+        is_beyond = value_here > value + AGREEMENT * max(1.0, abs(value))
         missing = [item["name"] for item in self.theorem["assumptions"] if not item["holds"]]
-        told = f"he theorem promises at most {value:.6g} ({kind})"
+        promise = f"he theorem promises at most {value:.6g} ({kind})"
         if missing:
             beyond = "; the witness exceeds it, where it does" if is_beyond else ", and does"
-            return f"T{told}{beyond} not apply here: {'; '.join(missing)}."
+            return f"T{promise}{beyond} not apply here: {'; '.join(missing)}."
         if is_beyond:
-            return f"{CONTRADICTED}: t{told}, and all it assumes holds here."
-        return f"T{told}; all it assumes holds here, and the witness keeps it."
+            return f"{CONTRADICTED}: t{promise}, and all it assumes holds here."
+        return f"T{promise}; all it assumes holds here, and the witness keeps it."
 
     def to_dict(self) -> JsonObject:
         """The object that ``worst --json`` prints."""
@@ -473,20 +475,20 @@ def check_witness(folder: str | Path) -> JsonObject:
     runs = sorted(place.glob("run*.json"))
     if not runs or not isinstance(claimed, dict):
         raise InputError(str(place), "(no run*.json)", "must be the folder of a witness")
-    found = {path.name: verify(instance, path) for path in [*runs, place / "reference.json"]}
-    reference = found["reference.json"]
+    checked = {path.name: verify(instance, path) for path in [*runs, place / "reference.json"]}
+    reference = checked["reference.json"]
     if not reference.is_feasible:
         rule = "must break no constraint"
         raise InputError("reference.json", str(reference.violations[0]), rule)
-    objective = fmean(found[path.name].objective for path in runs)
+    objective = fmean(checked[path.name].objective for path in runs)
     ratio = ratio_to(instance.sense, objective, reference.objective)
-    told = (claimed.get("ratio") or {}).get("lower")
-    said = math.inf if told == "inf" else told
-    if not isinstance(said, int | float) or not math.isclose(said, ratio, rel_tol=AGREEMENT):
+    stated = (claimed.get("ratio") or {}).get("lower")
+    claim = math.inf if stated == "inf" else stated
+    if not isinstance(claim, int | float) or not math.isclose(claim, ratio, rel_tol=AGREEMENT):
         rule = f"the schedules have the ratio {ratio!r}"
-        raise InputError("witness.json: ratio.lower", told, rule)
-    files = {name: item.objective for name, item in found.items()}
-    return {"ratio": ratio, "claimed": said, "files": files}
+        raise InputError("witness.json: ratio.lower", stated, rule)
+    files = {name: item.objective for name, item in checked.items()}
+    return {"ratio": ratio, "claimed": claim, "files": files}
 
 
 def _when(row: Any) -> str:

@@ -15,9 +15,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, _leave)
     signal.signal(signal.SIGTERM, _leave)
     from hindsched.cli.app import run
+    from hindsched.cli.output import say
     from hindsched.solvers.door.work import raise_terminated
 
-    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
+    warnings.showwarning = lambda message, *_: say(f"warning: {message}")
     signal.signal(signal.SIGTERM, raise_terminated)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     raise SystemExit(run())

@@ -74,8 +74,8 @@ def show_help(
     if version:
         from hindsched.solvers.door.result import versions
 
-        for name, found in sorted(versions().items(), key=lambda item: item[0] != "hindsched"):
-            tell(f"{name} {found}")
+        for name, installed in sorted(versions().items(), key=lambda item: item[0] != "hindsched"):
+            tell(f"{name} {installed}")
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         tell(context.get_help())
@@ -89,19 +89,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller has closed it, as `>&-` does
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        code = app(list(given), standalone_mode=False)
+        code = app(list(words), standalone_mode=False)
     except BaseException as error:
-        if (told := _told(error)) is None:
+        if (outcome := _line_and_code(error)) is None:
             raise
-        message, code = told
+        message, code = outcome
         if message:
             say(f"error: {' '.join(message.split())}")
     return code if isinstance(code, int) else 0
 
 
-def _told(error: BaseException) -> tuple[str, int] | None:
+def _line_and_code(error: BaseException) -> tuple[str, int] | None:
     """The line and the exit code of what ended a command; None for what is to be raised on."""
     from hindsched.online.registry import place_in_own_file
     from hindsched.solvers.door.work import Terminated
@@ -123,10 +123,10 @@ def _told(error: BaseException) -> tuple[str, int] | None:
         case MemoryError():
             return f"not enough memory ({error or 'no more is left'})", FAILED
     if hasattr(error, "format_message"):  # of typer's copy of click or of click itself
-        said: str = error.format_message()
-        meant = getattr(getattr(error, "param", None), "help", None)
-        is_missing = said.startswith("Missing") and meant
-        return f"{said.rstrip('.')}: {meant}" if is_missing else said, BAD_INPUT
+        message: str = error.format_message()
+        meaning = getattr(getattr(error, "param", None), "help", None)
+        is_missing = message.startswith("Missing") and meaning
+        return f"{message.rstrip('.')}: {meaning}" if is_missing else message, BAD_INPUT
     place = place_in_own_file(error)  # in an algorithm of the user's own
     is_raised = not isinstance(error, Exception) or os.environ.get("HINDSCHED_TRACEBACK")
     if place is None and is_raised:

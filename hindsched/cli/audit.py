@@ -35,30 +35,30 @@ def audit(
     from hindsched.analysis.plot import NO_PICTURES, has_matplotlib
 
     opt.check_targets([log], output=None if output is None else f"{output}/audit.html")
-    found = hs.audit(
+    result = hs.audit(
         log, form, gpus=gpus, servers=servers, objective=objective, time_limit=time_limit,
         columns=opt.parse_settings(column, where="column"), time_zone=time_zone,
         time_unit=time_unit, time_step=time_step, skip_broken=skip_broken,
         settings=opt.parse_settings(settings), say=say if console("stderr").is_terminal else None,
     )  # fmt: skip
-    told: dict[str, Any] = found.to_dict()
+    data: dict[str, Any] = result.to_dict()
     if as_json:
-        emit_json(told)
+        emit_json(data)
     else:
         wrong = [f"{note['count']} times {note['rule']} (column {note['column']}, first in row "
-                 f"{note['first_row']}): {note['done']}" for note in told["notes"]]  # fmt: skip
+                 f"{note['first_row']}): {note['done']}" for note in data["notes"]]  # fmt: skip
         for line in (
-            told["sentence"],
-            *(f"Note: {text}" for text in (*told["remarks"], *wrong)),
-            *(f"Impossible: {text}" for text in told["breaches_listed"][:ROWS_TOLD]),
-            *(f"Not checked: {text}." for text in told["not_checked"]),
-            *([] if told["gap"] is None else [told["gap"]["sentence"]]),
+            data["sentence"],
+            *(f"Note: {text}" for text in (*data["remarks"], *wrong)),
+            *(f"Impossible: {text}" for text in data["breaches_listed"][:ROWS_TOLD]),
+            *(f"Not checked: {text}." for text in data["not_checked"]),
+            *([] if data["gap"] is None else [data["gap"]["sentence"]]),
         ):
             tell(line)
-        show_rows("The same jobs by other schedulers", found.shown_rows(), SHOWN)
+        show_rows("The same jobs by other schedulers", result.shown_rows(), SHOWN)
     if output is not None:
-        found.write(output)
+        result.write(output)
         say(f"page, tables, schedules and certificate: {output}")
         if not has_matplotlib():
             say(NO_PICTURES)
-    return 0 if found.is_possible else IMPOSSIBLE
+    return 0 if result.is_possible else IMPOSSIBLE

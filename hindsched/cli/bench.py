@@ -59,10 +59,10 @@ def bench(
     check_workers(workers)
     if dask is not None:
         connect(dask).close()  # before a folder is made for a run that nobody would do
-    words, given = suite or [DEFAULT_SUITE], _given(context)
+    words, options = suite or [DEFAULT_SUITE], _given(context)
     title = Path(words[0]).name.split(".")[0]
     if resume:
-        store = _reopen(output, title, given)
+        store = _reopen(output, title, options)
     else:
         chosen = [item for name in words for item in _instances_of(name)]
         proves = all(name.rpartition("/")[2] == DEFAULT_SUITE for name in words)
@@ -70,10 +70,10 @@ def bench(
         offline = {"method": method, "time_limit": default if time_limit is None else time_limit}
         values = opt.parse_settings(settings)
         tasks = plan_tasks(chosen, algorithm, seeds=seeds, settings=values, offline=offline)
-        asked = {**given, **offline, "seeds": seeds}
-        asked |= {} if time_limit is None else {"run_limit": time_limit}
+        recorded = {**options, **offline, "seeds": seeds}
+        recorded |= {} if time_limit is None else {"run_limit": time_limit}
         folder = output or RESULTS / f"{title}-{time.strftime('%Y%m%d-%H%M%S')}"
-        store = ResultStore.create(folder, chosen, tasks, asked)
+        store = ResultStore.create(folder, chosen, tasks, recorded)
     try:
         for damage in store.damages():
             say(f"damaged, made again: {damage}")
@@ -106,12 +106,12 @@ def _instances_of(name: str) -> list[Instance]:
 
     path = Path(name)
     every = {word: suites(word) for word in families_or_all(None) if algorithms(word)}
-    found = [
-        make for word, own in every.items() for suite, make in own.items()
+    makers = [
+        make for word, suites_here in every.items() for suite, make in suites_here.items()
         if name == suite or (name == f"{word}/{suite}" and not path.exists())
     ]  # fmt: skip
-    if found:
-        return [item for make in found for item in make()]
+    if makers:
+        return [item for make in makers for item in make()]
     if path.is_dir():
         files = sorted(str(file) for file in path.iterdir() if ".json" in file.suffixes)
         if not files:
@@ -119,7 +119,7 @@ def _instances_of(name: str) -> list[Instance]:
         return [_of_folder(file) for file in files]
     if path.exists() or path.suffix == ".json" or is_library_name(name):
         return [opt.load_instance(name)]
-    words = dict.fromkeys(suite for own in every.values() for suite in own)
+    words = dict.fromkeys(suite for suites_here in every.values() for suite in suites_here)
     rule = f"must be one of {', '.join(words)}, a file, a folder or an instance's name"
     raise InputError("suite", name, rule)
 
@@ -135,25 +135,25 @@ def _of_folder(file: str) -> Instance:
 
 def _given(context: typer.Context) -> JsonObject:
     """Options that the user gave, except those that change no number."""
-    given: JsonObject = {}
+    options: JsonObject = {}
     for name, value in context.params.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and name not in FREE_ON_RESUME:
-            given[name] = list(value) if isinstance(value, tuple) else value
-    return given
+            options[name] = list(value) if isinstance(value, tuple) else value
+    return options
 
 
-def _reopen(folder: str | None, suite: str, given: JsonObject) -> ResultStore:
+def _reopen(folder: str | None, suite: str, options: JsonObject) -> ResultStore:
     """Open the results to resume; options given again must be what they were."""
     from hindsched.analysis.store import MANIFEST, ResultStore
     from hindsched.solvers.door.result import versions
 
-    found = sorted(str(path.parent) for path in RESULTS.glob(f"{suite}-*/{MANIFEST}"))
-    if folder is None and not found:
+    folders = sorted(str(path.parent) for path in RESULTS.glob(f"{suite}-*/{MANIFEST}"))
+    if folder is None and not folders:
         raise InputError("out", "(absent)", f"no results of {suite} to resume in {RESULTS}")
-    store = ResultStore.open(folder or found[-1])
+    store = ResultStore.open(folder or folders[-1])
     before = store.manifest["settings"]
-    for name, value in given.items():
+    for name, value in options.items():
         if name not in before or before[name] != value:
             rule = f"the results to resume were made with {before.get(name, 'the default')}"
             raise InputError(name, value, rule)

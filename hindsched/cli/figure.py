@@ -34,14 +34,14 @@ def figure(
     from hindsched.analysis.tables import to_csv
     from hindsched.instances.io import write_text
 
-    found, trace = base.figure(family, number), None
-    given = opt.parse_settings(settings, "family", "preset", "seed", "table")
-    chosen = {name: _setting_value(text) for name, text in given.items()}
+    experiment, trace = base.figure(family, number), None
+    texts = opt.parse_settings(settings, "family", "preset", "seed", "table")
+    chosen = {name: _setting_value(text) for name, text in texts.items()}
     csv, png = (Path(str(output)) / f"{family}-{number}.{kind}" for kind in ("csv", "png"))
     opt.check_targets([from_trace], csv=str(csv), png=str(png))
     if from_trace is not None:
         fit = [name for name, item in base.figures(family).items() if item.traced]
-        if not found.traced:
+        if not experiment.traced:
             none = f"{family} has no figures from a trace"
             rule = f"is for {family}'s figures {', '.join(fit)}" if fit else none
             raise InputError("from-trace", from_trace, rule)
@@ -51,17 +51,17 @@ def figure(
     seeds = base.QUICK_SEEDS if quick else base.FULL_SEEDS
     scale = base.FigureScale(quick, seeds, chosen, trace, only)
     with console("stderr").status(f"{family}, figure {number}") as status:
-        frame = found.run(scale, lambda text: status.update(text))
-    say(f"{family}, figure {number}: {found.title}")
+        frame = experiment.run(scale, lambda text: status.update(text))
+    say(f"{family}, figure {number}: {experiment.title}")
     write_text(to_csv(frame), csv)
     has_picture = plot.has_matplotlib()
     if has_picture:
-        plot.save(found.picture(frame), png)
+        plot.save(experiment.picture(frame), png)
     else:
         say(plot.NO_PICTURES)
     verdicts = verdicts_on(family, number, frame, at_scale=scale.is_papers)
     summary = {
-        "family": family, "figure": number, "title": found.title,
+        "family": family, "figure": number, "title": experiment.title,
         "claim": "; ".join(claim.words for claim in claims_of(family, number)),
         "quick": quick, "seeds": seeds, "settings": chosen or None, "trace": from_trace,
         "rows": len(frame), "csv": str(csv), "png": str(png) if has_picture else None,

@@ -35,16 +35,16 @@ def foresight(
         values = opt.parse_settings(settings, "family", "preset", "seed", "at", "branches")
         futures = hs.tree(family, preset, at=at or [2], branches=branches, seed=seed, **values)
     opt.check_targets(output=None if output is None else f"{output}/foresight.json")
-    found = hs.foresight(
+    result = hs.foresight(
         futures, probability, algorithm, policies, formulation=formulation,
         time_limit=60.0 if time_limit is None else time_limit,
     )  # fmt: skip
     if output is not None:
-        found.write(output)
+        result.write(output)
         say(f"check it: hindsched verify {output}")
     if as_json:
-        emit_json(found.to_dict())
+        emit_json(result.to_dict())
         return
-    show_facts({"futures": len(futures), "policies": policies, **found.intervals})
-    for sentence in found.sentences():
+    show_facts({"futures": len(futures), "policies": policies, **result.intervals})
+    for sentence in result.sentences():
         tell(sentence)

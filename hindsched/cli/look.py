@@ -63,15 +63,15 @@ def _list_rows(what: str | None, family: str | None) -> list[JsonObject]:
             ]
         case "algorithms":
             words = families_or_all(family, "online", "algorithms")
-            made = [
+            rows = [
                 (word, name, build_algorithm(word, name), settings_of(factory))
                 for word in words for name, factory in algorithms(word).items()
             ]  # fmt: skip
             return [
-                {"family": word, "algorithm": name, "randomised": one.randomised,
-                 "in_feasible_set": not one.relaxes_constraints, "knows": one.card.words,
-                 "settings": _setting_texts(own)}
-                for word, name, one, own in made
+                {"family": word, "algorithm": name, "randomised": made.randomised,
+                 "in_feasible_set": not made.relaxes_constraints, "knows": made.card.words,
+                 "settings": _setting_texts(settings)}
+                for word, name, made, settings in rows
             ]  # fmt: skip
         case "suites":
             words = families_or_all(family)
@@ -89,9 +89,10 @@ def _list_rows(what: str | None, family: str | None) -> list[JsonObject]:
     return [{"list": word, "shows": shows} for word, shows in LISTS.items()]
 
 
-def _setting_texts(own: Mapping[str, Parameter]) -> str:
+def _setting_texts(settings: Mapping[str, Parameter]) -> str:
     return ", ".join(
-        key if each.default is each.empty else f"{key}={each.default}" for key, each in own.items()
+        key if each.default is each.empty else f"{key}={each.default}"
+        for key, each in settings.items()
     )
 
 

@@ -32,7 +32,7 @@ def new_family(
     words = {"tollbooth": name, "Tollbooth": "".join(map(str.capitalize, name.split("_")))}
 
     def renamed(text: str) -> str:
-        return re.sub("[tT]ollbooth", lambda found: words[found[0]], text)
+        return re.sub("[tT]ollbooth", lambda files: words[files[0]], text)
 
     for source in sorted(SKELETON.rglob("*.*")):
         if source.suffix in (".py", ".toml"):

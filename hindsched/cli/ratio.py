@@ -23,17 +23,17 @@ def ratio(
     from hindsched.instances.catalogue import shown_name
 
     instance = opt.load_instance(file)
-    found = hs.ratio(
+    comparison = hs.ratio(
         instance, algorithm, settings=opt.parse_settings(settings), time_limit=time_limit,
         run_limit=time_limit, threads=1, progress=console("stderr").is_terminal,
     )  # fmt: skip
     if as_json:
-        emit_json(found.to_dict())
+        emit_json(comparison.to_dict())
     else:
-        name, optimum = shown_name(instance), found.optimum
+        name, optimum = shown_name(instance), comparison.optimum
         say(f"{name}: optimum in {optimum.interval} ({optimum.status}, {optimum.proof})")
         rows = []
-        for row in found.algorithms:
+        for row in comparison.algorithms:
             lower, upper = row.ratio.interval.ends()
             promised = row.theorem and f"{row.theorem['kind']} {cell(row.theorem['value'])}"
             rows.append({
@@ -43,6 +43,6 @@ def ratio(
             })  # fmt: skip
         show_rows(name, rows)
         say(INVERSE_NOTE)
-    for line in found.errors:
+    for line in comparison.errors:
         say(f"failed: {line}")
-    return 1 if found.errors else 0
+    return 1 if comparison.errors else 0

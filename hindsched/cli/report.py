@@ -75,13 +75,13 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
         ]  # fmt: skip
         show_rows(f"{family}: optima", optima, width=width)
         ratios = [
-            {"algorithm": one.label, "on": one.instances, "median ratio": str(one.median),
-             "worst ratio": str(one.worst), "ratio of sums": str(one.sums), "note": one.note}
-            for one in comparison.summaries if one.family == family
+            {"algorithm": s.label, "on": s.instances, "median ratio": str(s.median),
+             "worst ratio": str(s.worst), "ratio of sums": str(s.sums), "note": s.note}
+            for s in comparison.summaries if s.family == family
         ]  # fmt: skip
         show_rows(f"{family}: competitive ratios", ratios, width=width)
     tell(RATIO_LEGEND)
-    if any(one.starred for one in comparison.summaries):
+    if any(s.starred for s in comparison.summaries):
         say(STAR_NOTE)
     tell(f"report: {path}")
     for line in (line for verdict in comparison.verdicts() for line in verdict.lines()):

@@ -44,17 +44,17 @@ def score(
         return 0
     if len(candidate) > 1:
         raise InputError("candidate", candidate[1], "must be one: quote a command with arguments")
-    found = referee.score(
+    result = referee.score(
         candidate[0], family=family, suite=suite, seeds=seeds_file, preset=preset,
         step_limit=step_limit, run_limit=run_limit, memory=int(memory * 2**30), sandbox=sandbox,
         out=output, say=say,
     )  # fmt: skip
     if as_json:
-        emit_json(found.data)
+        emit_json(result.data)
         return 0
-    show_rows("Hidden instances", found.data["instances"], HIDDEN)
-    show_rows("The ladder of known algorithms", found.data["ladder"], LADDER)
-    tell(f"score {found.combined_score!r}, {found.data['sandbox']}")
+    show_rows("Hidden instances", result.data["instances"], HIDDEN)
+    show_rows("The ladder of known algorithms", result.data["ladder"], LADDER)
+    tell(f"score {result.combined_score!r}, {result.data['sandbox']}")
     if output is not None:
         say(f"page {output}/score.html; for the author {output}/feedback.txt, nothing else")
     return 0

@@ -34,9 +34,9 @@ def simulate(
     if certificate is not None:
         from hindsched.solvers.certificates.certificate import certificate_of_run
 
-        own = certificate_of_run(run)
-        hs.write_certificate(own, certificate)
-        summary["bound"] = own.bound
+        settings_used = certificate_of_run(run)
+        hs.write_certificate(settings_used, certificate)
+        summary["bound"] = settings_used.bound
     if answer(as_json, summary, hidden=LEFT_OUT, instance=instance):
         for violation in run.violations:
             tell(f"  breaks {violation}")

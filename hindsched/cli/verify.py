@@ -72,27 +72,27 @@ def _verify_folder(folder: str, as_json: bool) -> int:
 
     wrong: list[str] = []
     if (Path(folder) / "witness.json").exists():
-        told: JsonObject = {**check_witness(folder), "wrong": wrong}
-        said = f"the schedules have the ratio {told['ratio']!r}, as is claimed"
+        data: JsonObject = {**check_witness(folder), "wrong": wrong}
+        sentence = f"the schedules have the ratio {data['ratio']!r}, as is claimed"
     elif (Path(folder) / "score.json").exists():
         wrong, stated = verify_score(folder), read_score(folder)["combined_score"]
-        told = {"combined_score": stated, "wrong": wrong}
+        data = {"combined_score": stated, "wrong": wrong}
         follows = "does not follow" if wrong else "follows"
-        said = f"score {stated!r} {follows} from the folder's schedules and certificates"
+        sentence = f"score {stated!r} {follows} from the folder's schedules and certificates"
     elif (Path(folder) / "foresight.json").exists():
         wrong = verify_foresight(folder)
-        told = {"wrong": wrong}
-        said = "policies and certificates " + ("do not hold" if wrong else "hold")
+        data = {"wrong": wrong}
+        sentence = "policies and certificates " + ("do not hold" if wrong else "hold")
     else:
         store = ResultStore.open(folder)
         damages, records = [*store.damages(), *store.recompute()], len(store.records())
         wrong = [str(damage) for damage in damages]
-        told = {"records": records, "damages": wrong}
+        data = {"records": records, "damages": wrong}
         good = records - len({damage.task for damage in damages})
-        said = f"{good} records say what their schedules and certificates say"
+        sentence = f"{good} records say what their schedules and certificates say"
     if as_json:
-        emit_json(told)
+        emit_json(data)
     else:
-        for line in (*(f"wrong: {line}" for line in wrong), said):
+        for line in (*(f"wrong: {line}" for line in wrong), sentence):
             tell(line)
     return 1 if wrong else 0

@@ -42,18 +42,18 @@ def worst(
             best[0] = ratio
             say(f"{done:7d} evaluated: ratio {ratio:.6g}")
 
-    found = hs.worst(
+    witness = hs.worst(
         family, algorithm, preset=preset, ranges=ranges,
         settings={key: value for key, value in values.items() if key not in ranges},
         formulation=formulation, seed=seed, time_limit=time_limit, work_limit=work_limit,
         workers=workers, folder=output, resume=resume, on_progress=progress,
     )  # fmt: skip
-    facts, place = found.search, shlex.quote(output or "")
+    facts, place = witness.search, shlex.quote(output or "")
     if as_json:
-        emit_json(found.to_dict())
+        emit_json(witness.to_dict())
     else:
         say(f"{facts['evaluations']} candidates in {facts['seconds']:.1f} s ({facts['ended']})")
-        tell(found.explain())
+        tell(witness.explain())
         if output is not None:
             tell(f"witness: {output}")
             say(f"check it: hindsched verify {place}/instance.json {place}/reference.json")

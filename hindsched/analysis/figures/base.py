@@ -103,7 +103,7 @@ class FigureScale:
     ) -> Any:
         """Make one instance of the experiment; a setting that it varies itself is refused."""
         varied = varied or {}
-        given = {name: own for name, own in self.settings.items() if name not in self.reaches_ends}
+        given = {name: v for name, v in self.settings.items() if name not in self.reaches_ends}
         for name in given:
             if name in varied:
                 raise InputError(f"set.{name}", given[name], "is what this figure varies itself")
@@ -114,9 +114,9 @@ class FigureScale:
             if name not in known:
                 rule = f"an instance from a trace has no {name}, which this figure varies"
                 raise InputError("from-trace", self.trace.path, rule)
-        kept = {name: fixed[name] for name in FROM_A_TRACE if name in fixed and name in known}
+        fixed_too = {name: fixed[name] for name in FROM_A_TRACE if name in fixed and name in known}
         start = {"start": self.trace.start(seed, self.seeds)}
-        settings: dict[str, Any] = {**start, **kept, **given, **varied}
+        settings: dict[str, Any] = {**start, **fixed_too, **given, **varied}
         return from_trace(family, self.trace.table, seed=seed, **settings)
 
 
@@ -153,9 +153,9 @@ def over_reference(
     """Each row's `y` over that of the row of `reference` with equal `keys`, if that is above 0."""
     import pandas as pd
 
-    own = reference.set_index(list(keys))[y]
-    whole = own.where(own > 0).reindex(pd.MultiIndex.from_frame(frame[list(keys)]))
-    ratio: Floats = (frame[y] / whole.to_numpy()).to_numpy()
+    values = reference.set_index(list(keys))[y]
+    totals = values.where(values > 0).reindex(pd.MultiIndex.from_frame(frame[list(keys)]))
+    ratio: Floats = (frame[y] / totals.to_numpy()).to_numpy()
     return ratio
 
 
@@ -250,8 +250,8 @@ def figures(family: str) -> dict[str, Figure]:
     check_family(family)
     if not has_module("analysis.figures", family, "figures"):
         return {}
-    found: list[Figure] = family_module("analysis.figures", family, "figures").FIGURES
-    return {figure.number: figure for figure in found}
+    listed: list[Figure] = family_module("analysis.figures", family, "figures").FIGURES
+    return {figure.number: figure for figure in listed}
 
 
 def figure(family: str, number: str) -> Figure:
@@ -285,18 +285,18 @@ def draw_table(
     for axes, value in zip(grid[0], values, strict=True):
         part = frame if value is None else frame[frame[plot.panels] == value]
         for index, name in enumerate(series):
-            whole = frame.loc[frame[plot.by] == name, y]
-            own = part[part[plot.by] == name].dropna(subset=[y])
-            if own.empty:
+            series_rows = frame.loc[frame[plot.by] == name, y]
+            rows = part[part[plot.by] == name].dropna(subset=[y])
+            if rows.empty:
                 continue
-            missing = int(whole.isna().sum())
-            left_out = f" ({missing} of {len(whole)} runs without a value)" if missing else ""
+            missing = int(series_rows.isna().sum())
+            left_out = f" ({missing} of {len(series_rows)} runs without a value)" if missing else ""
             label = str(name) + " *" * (name in outside) + left_out
             look: Any = {"color": colour(index), "label": label}
             if plot.kind == "points":
-                axes.scatter(own[plot.x], own[y], s=14, marker=MARKERS[index % 8], **look)
+                axes.scatter(rows[plot.x], rows[y], s=14, marker=MARKERS[index % 8], **look)
                 continue
-            stats = own.astype({y: float}).groupby(plot.x, sort=plot.kind == "lines")[y]
+            stats = rows.astype({y: float}).groupby(plot.x, sort=plot.kind == "lines")[y]
             mean = stats.mean()
             look |= {"yerr": [mean - stats.min(), stats.max() - mean], "capsize": 2}
             if plot.kind == "lines":

@@ -101,7 +101,7 @@ class Claim:
     def group(self, case: Case) -> str:
         """Of which group beside the claim proper a case is; none is the empty word."""
         values = {value for _, value in case}
-        return next((name for name, own in self.beside.items() if values & set(own)), "")
+        return next((name for name, members in self.beside.items() if values & set(members)), "")
 
 
 @dataclass(frozen=True)
@@ -207,9 +207,9 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
     if claim.measure is None:
         return []
     by_case: dict[Case, list[float]] = {}
-    seeds = [own for _, own in frame.groupby("seed", sort=True)]
-    for index, own in enumerate(seeds):
-        for case, value in measure(claim.measure, own).items():
+    seeds = [rows for _, rows in frame.groupby("seed", sort=True)]
+    for index, rows in enumerate(seeds):
+        for case, value in measure(claim.measure, rows).items():
             by_case.setdefault(case, [math.nan] * len(seeds))[index] = float(value)
     is_ratio = 0 not in (claim.rule.low, claim.rule.high)  # differences are held against 0
     return [CaseResult(case, tuple(values), is_ratio) for case, values in by_case.items()]
@@ -220,12 +220,12 @@ def judge_claim(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) 
     groups: dict[str, list[CaseResult]] = {}
     for result in results:
         groups.setdefault(claim.group(result.case), []).append(result)
-    found = {name: _judge_cases(claim.rule, own, at_scale) for name, own in groups.items()}
-    own = found.pop("", ClaimVerdict(NOT_RUN))
-    if own.word == NOT_RUN and claim.measure is not None:
-        own = ClaimVerdict(NOT_AT_SCALE)
-    beside = {name: verdict for name, verdict in found.items() if verdict.word != NOT_RUN}
-    return ClaimVerdict(own.word, own.condition, beside)
+    verdicts = {name: _judge_cases(claim.rule, main, at_scale) for name, main in groups.items()}
+    main = verdicts.pop("", ClaimVerdict(NOT_RUN))
+    if main.word == NOT_RUN and claim.measure is not None:
+        main = ClaimVerdict(NOT_AT_SCALE)
+    beside = {name: verdict for name, verdict in verdicts.items() if verdict.word != NOT_RUN}
+    return ClaimVerdict(main.word, main.condition, beside)
 
 
 def _judge_cases(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> ClaimVerdict:
@@ -235,7 +235,7 @@ def _judge_cases(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> C
     if not at_scale:
         return ClaimVerdict(NOT_AT_SCALE)
     outcomes = [result.outcome(rule) for result in known]
-    holding = [one.case for one, outcome in zip(known, outcomes, strict=True) if outcome == HOLDS]
+    holding = [r.case for r, outcome in zip(known, outcomes, strict=True) if outcome == HOLDS]
     if len(holding) == len(results):
         return ClaimVerdict(REPRODUCED)
     if holding:
@@ -256,7 +256,7 @@ def verdicts_on(
             "the paper": claim.paper, "quantity": claim.quantity, "about": claim.about,
             "measured": measured_words(claim, results), "rule": str(claim.rule),
             "verdict": str(verdict),
-            "beside": "; ".join(f"{name}: {own}" for name, own in verdict.beside.items()),
+            "beside": "; ".join(f"{name}: {other}" for name, other in verdict.beside.items()),
             "cases": to_data(results),
         })  # fmt: skip
     return rows
@@ -268,13 +268,13 @@ def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
     def values(found: Sequence[Case]) -> Iterable[tuple[Any, ...]]:
         return [tuple(value for _, value in case) for case in found]
 
-    kept, every = ([list(dict.fromkeys(c)) for c in zip(*values(f), strict=True)]
+    chosen, every = ([list(dict.fromkeys(c)) for c in zip(*values(f), strict=True)]
                    for f in (holding, cases))  # fmt: skip
-    if set(product(*kept)) & set(values(cases)) == set(values(holding)):
+    if set(product(*chosen)) & set(values(cases)) == set(values(holding)):
         return ", ".join(
-            _said(name, own)
-            for (name, _), own, whole in zip(cases[0], kept, every, strict=True)
-            if len(own) < len(whole)
+            _said(name, words)
+            for (name, _), words, all_words in zip(cases[0], chosen, every, strict=True)
+            if len(words) < len(all_words)
         )
     if len(holding) <= LONGEST_LIST:
         return "; ".join(map(case_words, holding))
@@ -308,15 +308,15 @@ def to_data(results: Sequence[CaseResult]) -> list[JsonObject]:
 
 def measured_words(claim: Claim, results: Sequence[CaseResult]) -> str:
     """Write a middle with its interval, or the least and the most over the claim's own cases."""
-    own = [result for result in results if result.known and not claim.group(result.case)]
-    if not own:
+    main = [result for result in results if result.known and not claim.group(result.case)]
+    if not main:
         return "-"
-    infinite = sum(result.infinite for result in own)
+    infinite = sum(result.infinite for result in main)
     tail = f", {infinite} infinite" if infinite else ""
-    if len(own) > 1:
-        middles = [result.middle for result in own]
-        return f"{digits(min(middles))} to {digits(max(middles))} in {len(own)} cases{tail}"
-    (result,) = own
+    if len(main) > 1:
+        middles = [result.middle for result in main]
+        return f"{digits(min(middles))} to {digits(max(middles))} in {len(main)} cases{tail}"
+    (result,) = main
     if result.interval is None:
         return digits(result.middle) + tail
     return f"{digits(result.middle)} ({' to '.join(map(digits, result.interval))}){tail}"

@@ -57,17 +57,21 @@ def against(
                 apart[(("the rivals", word), *case)] = ratio if has_all else float("nan")
         return apart
     known = [name for name in wide.columns if name != ours] if rivals is None else rivals
-    own = wide[[known] if isinstance(known, str) else list(known)]
-    rival = own.agg(best, axis=1) if len(own.columns) else own.reindex(columns=["none"])["none"]
-    found: Values = {}
+    others = wide[[known] if isinstance(known, str) else list(known)]
+    rival = (
+        others.agg(best, axis=1)
+        if len(others.columns)
+        else others.reindex(columns=["none"])["none"]
+    )
+    values: Values = {}
     for word, name in ({ours: ours} if isinstance(ours, str) else ours).items():
         if name not in wide:
             continue
         number = wide[name] - rival if minus else wide[name] / rival
         prefix: Case = () if isinstance(ours, str) else ((variant, word),)
         for case, value_ in _gathered(number, by, over, gather).items():
-            found[prefix + case] = value_
-    return found
+            values[prefix + case] = value_
+    return values
 
 
 def change(
@@ -128,13 +132,15 @@ def cases(frame: pd.DataFrame, name: str, each: Mapping[str, Spec]) -> Values:
 
 def correlation(frame: pd.DataFrame, x: str, y: str, by: str) -> Values:
     """Correlation of two columns in each case."""
-    return {((by, key),): float(own[x].corr(own[y])) for key, own in frame.groupby(by, sort=False)}
+    return {
+        ((by, key),): float(rows[x].corr(rows[y])) for key, rows in frame.groupby(by, sort=False)
+    }
 
 
 def least_of_the_parts(frame: pd.DataFrame, algorithm: str, part: str, others: list[str]) -> Values:
     """One cost over the least of the others that is above 0, of one algorithm."""
-    own = frame[frame["algorithm"] == algorithm][[part, *others]].mean()
-    return {(): float(own[part] / own[others].min())}
+    costs = frame[frame["algorithm"] == algorithm][[part, *others]].mean()
+    return {(): float(costs[part] / costs[others].min())}
 
 
 MEASURES: dict[str, Callable[..., Values]] = {
@@ -148,31 +154,31 @@ MEASURES: dict[str, Callable[..., Values]] = {
 def _compute(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
     """A further column, as in ``part = ratio / theorem``."""
     empty = frame.columns[frame.isna().all()]
-    found: Any = frame.astype(dict.fromkeys(empty, float)).eval(formula, engine="python")
-    return found
+    computed: Any = frame.astype(dict.fromkeys(empty, float)).eval(formula, engine="python")
+    return computed
 
 
 def _case_rows(frame: pd.DataFrame, spec: Spec, name: str) -> pd.DataFrame:
     """A measure's cases as rows."""
     import pandas as pd
 
-    found = measure(spec, frame)
-    return pd.DataFrame([{**dict(case), name: number} for case, number in found.items()])
+    values = measure(spec, frame)
+    return pd.DataFrame([{**dict(case), name: number} for case, number in values.items()])
 
 
 def _class_timeliness(frame: pd.DataFrame, kind: str, statistic: str) -> pd.DataFrame:
     """Distance of the mean from the target, or the variance, of a class's finished jobs."""
-    own = frame[frame["class"] == kind].astype({"late": float}).groupby("scheme")["late"]
-    numbers = own.mean().abs() if statistic == "mean" else own.var()
+    late = frame[frame["class"] == kind].astype({"late": float}).groupby("scheme")["late"]
+    numbers = late.mean().abs() if statistic == "mean" else late.var()
     return numbers.rename("late").reset_index()
 
 
 def _estimates(frame: pd.DataFrame) -> pd.DataFrame:
     """Underestimates (50, 75 %) and overestimates (125, 150 %) as two kinds of row."""
-    kept = frame[frame["estimate_percent"] != 100]
-    side = kept["estimate_percent"].lt(100).map({True: "under", False: "over"})
-    floor = kept["lower_floor"].map({0.0: "as printed", 0.1: "at least 0.1"})
-    return kept.assign(side=side).assign(**{"the lower bound L": floor})
+    wrong = frame[frame["estimate_percent"] != 100]
+    side = wrong["estimate_percent"].lt(100).map({True: "under", False: "over"})
+    floor = wrong["lower_floor"].map({0.0: "as printed", 0.1: "at least 0.1"})
+    return wrong.assign(side=side).assign(**{"the lower bound L": floor})
 
 
 def _two_over_rest(frame: pd.DataFrame) -> pd.DataFrame:
@@ -209,25 +215,25 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 
 def _part(frame: pd.DataFrame, where: Spec | None) -> pd.DataFrame:
-    for column, wanted in (where or {}).items():
-        frame = frame[frame[column] == wanted]
+    for column, value in (where or {}).items():
+        frame = frame[frame[column] == value]
     return frame
 
 
 def _wide(frame: pd.DataFrame, keys: list[str], column: str, y: str) -> pd.DataFrame:
     """Means of `y`, a row a combination of `keys` and a column a value of `column`."""
-    whole = frame.assign(_all=0).astype({y: float})
-    return whole.groupby([*(keys or ["_all"]), column], sort=False)[y].mean().unstack(column)
+    table = frame.assign(_all=0).astype({y: float})
+    return table.groupby([*(keys or ["_all"]), column], sort=False)[y].mean().unstack(column)
 
 
 def _gathered(series: Any, by: Sequence[str], over: Sequence[str], gather: str) -> Values:
     """One value a case of `by`."""
     if not by:
         return {(): float(series.agg(gather))}
-    whole = series.groupby(level=list(by), sort=False).agg(gather) if over else series
-    found: Values = {}
-    for key, number in whole.items():
+    grouped = series.groupby(level=list(by), sort=False).agg(gather) if over else series
+    cases: Values = {}
+    for key, number in grouped.items():
         values = key if isinstance(key, tuple) else (key,)
         plain = (item.item() if hasattr(item, "item") else item for item in values)
-        found[tuple(zip(by, plain, strict=True))] = float(number)
-    return found
+        cases[tuple(zip(by, plain, strict=True))] = float(number)
+    return cases

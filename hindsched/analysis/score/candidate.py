@@ -86,10 +86,10 @@ def read_candidate(text: str) -> Candidate:
         content = Path(path).read_text(encoding="utf-8", errors="replace") if is_python else ""
         words = [path] if Path(path).is_file() else shlex.split(text.removeprefix(EXEC))
         for place, word in enumerate(words):
-            own = Path(word)
-            if own.is_file() and not any(map(own.absolute().is_relative_to, _visible())):
-                files[f"{place}-{own.name}"] = own.read_bytes()
-                words[place] = f"{INSIDE}/{place}-{own.name}"
+            file = Path(word)
+            if file.is_file() and not any(map(file.absolute().is_relative_to, _visible())):
+                files[f"{place}-{file.name}"] = file.read_bytes()
+                words[place] = f"{INSIDE}/{place}-{file.name}"
     except (OSError, ValueError) as error:
         raise InputError("candidate", text, f"must be a file or a command ({error})") from None
     names = [name] if name else A_CLASS.findall(content)
@@ -101,10 +101,10 @@ def read_candidate(text: str) -> Candidate:
     if is_python or program.startswith(f"{INSIDE}/"):
         python = PYTHON if is_python or program.endswith(".py") else ()
         return Candidate((*python, *words), files)
-    found = sys.executable if program in ("python", "python3") else shutil.which(program)
-    if found is None:
+    executable = sys.executable if program in ("python", "python3") else shutil.which(program)
+    if executable is None:
         raise InputError("candidate", text, "must be a Python file or a command")
-    return Candidate((os.path.abspath(found), *words[1:]), files)
+    return Candidate((os.path.abspath(executable), *words[1:]), files)
 
 
 @functools.cache
@@ -129,8 +129,8 @@ def find_bwrap() -> tuple[str | None, str]:
         done = subprocess.run(trial, capture_output=True, text=True, check=False)
     if done.stdout.strip() == "1":
         return path, ""
-    said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-    return None, f"bubblewrap does not work here ({said[-1]})"
+    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    return None, f"bubblewrap does not work here ({lines[-1]})"
 
 
 def _walls(bwrap: str, folder: Path, *, is_class: bool) -> list[str]:
@@ -156,7 +156,7 @@ def _walls(bwrap: str, folder: Path, *, is_class: bool) -> list[str]:
         walls += ["--tmpfs", str(PACKAGE), "--remount-ro", str(PACKAGE)]
     if is_class:
         walls += ["--ro-bind", str(PACKAGE), f"{LIBRARY}/hindsched"]
-        for answer in (found for each in ANSWERS for found in PACKAGE.glob(each)):
+        for answer in (path for each in ANSWERS for path in PACKAGE.glob(each)):
             hidden = f"{LIBRARY}/hindsched/{answer.relative_to(PACKAGE)}"
             nothing = ["--tmpfs", hidden, "--remount-ro", hidden]
             walls += nothing if answer.is_dir() else ["--ro-bind", "/dev/null", hidden]
@@ -195,14 +195,14 @@ class Contained(External):
         if self.bwrap is None:
             real = {INSIDE: str(folder), LIBRARY: str(PACKAGE.parent)}
             place = re.compile(f"^({'|'.join(real)})(?=/|$)")
-            words = [place.sub(lambda found: real[found[0]], word) for word in words]
+            words = [place.sub(lambda conversation: real[conversation[0]], word) for word in words]
             walls = []
         else:
             walls = _walls(self.bwrap, folder, is_class=PROGRAM in words[1:])
         self.command = [*walls, *ISOLATED, "-S", *words]
-        found = super().launch()
-        threading.Thread(target=self._watch, args=(found, ends), daemon=True).start()
-        return found
+        conversation = super().launch()
+        threading.Thread(target=self._watch, args=(conversation, ends), daemon=True).start()
+        return conversation
 
     def start(self, environment: Environment) -> None:
         """Start the program; what it does before its first decision counts for the run alone."""
@@ -229,11 +229,11 @@ class Contained(External):
 
 def _memory_below(process: int) -> int:
     """Bytes of a process and all below it."""
-    found, pages = [process], 0
-    for each in found:
+    processes, pages = [process], 0
+    for each in processes:
         with suppress(OSError, ValueError, IndexError):
             pages += int(Path(f"/proc/{each}/statm").read_text().split()[1])
         for tasks in Path(f"/proc/{each}/task").glob("*/children"):
             with suppress(OSError, ValueError):
-                found += map(int, tasks.read_text().split())
+                processes += map(int, tasks.read_text().split())
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -45,8 +45,8 @@ def confine(settings_text: str, *command: str) -> None:
         os.setresgid(*[settings["user"]] * 3)
         os.setresuid(*[settings["user"]] * 3)
     _refuse_calls()
-    kept = {name: os.environ[name] for name in settings["keep"] if name in os.environ}
-    os.execve(command[0], command, settings["environment"] | kept)
+    environment = {name: os.environ[name] for name in settings["keep"] if name in os.environ}
+    os.execve(command[0], command, settings["environment"] | environment)
 
 
 def _refuse_calls() -> None:
@@ -83,17 +83,17 @@ def serve(library: str, file: str, name: str) -> None:
 
     algorithm, job_class = load_class(file, name)(), None
     for line in sys.stdin:
-        told = json.loads(line)
-        said: dict[str, Any] = {"type": "hello", "protocol": 1}
-        if told["type"] == "start":
-            cluster = parse_instance(told["cluster"])
+        message = json.loads(line)
+        reply: dict[str, Any] = {"type": "hello", "protocol": 1}
+        if message["type"] == "start":
+            cluster = parse_instance(message["cluster"])
             job_class = get_args(type(cluster).model_fields["jobs"].annotation)[0]
-            given = (told[name] for name in ("estimates", "seed", "formulation"))
-            algorithm.start(Environment(cluster, *given))
-            said = {"type": "ready"}
-        elif told["type"] == "step":
-            said = _step(algorithm, job_class, told)
-        answers.write(json.dumps(said, default=_builtin_value) + "\n")
+            facts = (message[name] for name in ("estimates", "seed", "formulation"))
+            algorithm.start(Environment(cluster, *facts))
+            reply = {"type": "ready"}
+        elif message["type"] == "step":
+            reply = _step(algorithm, job_class, message)
+        answers.write(json.dumps(reply, default=_builtin_value) + "\n")
         answers.flush()
 
 
@@ -102,25 +102,25 @@ def _builtin_value(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else list(value)
 
 
-def _step(algorithm: Any, job_class: Any, told: dict[str, Any]) -> dict[str, Any]:
-    slot, events = told["slot"], [(event.pop("type"), event) for event in told["events"]]
+def _step(algorithm: Any, job_class: Any, message: dict[str, Any]) -> dict[str, Any]:
+    slot, events = message["slot"], [(event.pop("type"), event) for event in message["events"]]
     ended = tuple(event["job"] for kind, event in events if kind == "job-completed")
     if ended:
         algorithm.completed(slot, ended)
     news = {event.pop("job"): event for kind, event in events if kind == "job-news"}
     if news:
         algorithm.told(slot, news)
-    arrivals = tuple(_record(job_class, job) for job in told["arrivals"])
+    arrivals = tuple(_record(job_class, job) for job in message["arrivals"])
     decision = vars(algorithm.step(slot, arrivals))
     return {"type": "decision", "slot": slot, **decision, "wake": algorithm.wake_up()}
 
 
-def _record(job_class: Any, told: dict[str, Any]) -> Any:
+def _record(job_class: Any, fields: dict[str, Any]) -> Any:
     """A job as far as it is told: each field is read, and no rule asked of the whole."""
     from pydantic import TypeAdapter
 
-    kinds = {name: job_class.model_fields[name].rebuild_annotation() for name in told}
-    read = {name: TypeAdapter(kinds[name]).validate_python(told[name]) for name in told}
+    kinds = {name: job_class.model_fields[name].rebuild_annotation() for name in fields}
+    read = {name: TypeAdapter(kinds[name]).validate_python(fields[name]) for name in fields}
     return job_class.model_construct(**read)
 
 

@@ -58,7 +58,7 @@ def draw_instances(
         hidden = [generate(family, preset, seed_of(word)) for word in seeds]
         public = [generate(family, preset, seed) for seed in public_seeds]
     named = [("hidden", enumerate(hidden, 1)), ("public", enumerate(public, 1))]
-    return {f"{kind}/i{number:02d}": each for kind, found in named for number, each in found}
+    return {f"{kind}/i{number:02d}": each for kind, group in named for number, each in group}
 
 
 def prepare(instance: Instance, work_limit: int, place: Path, cache: str | Path | None) -> None:
@@ -69,8 +69,8 @@ def prepare(instance: Instance, work_limit: int, place: Path, cache: str | Path 
     from joblib import Memory
 
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    kept = Memory(home / "hindsched" / "score" if cache is None else cache, verbose=0)
-    make = kept.cache(_made, ignore=["instance"])
+    memory = Memory(home / "hindsched" / "score" if cache is None else cache, verbose=0)
+    make = memory.cache(_made, ignore=["instance"])
     (place / "ladder").mkdir(parents=True)
     for name, content in make(instance.sha256(), versions()["hindsched"], work_limit, instance):
         write_json(content, place / name)
@@ -78,8 +78,8 @@ def prepare(instance: Instance, work_limit: int, place: Path, cache: str | Path 
 
 def _made(sha256: str, version: str, work_limit: int, instance: Instance) -> list[tuple[str, Row]]:
     """What `prepare` keeps by its first three arguments: files by name."""
-    found = certify_optimum(solve(instance, work_limit=work_limit))
-    if found.certificate is None or found.solution is None:
+    result = certify_optimum(solve(instance, work_limit=work_limit))
+    if result.certificate is None or result.solution is None:
         raise SolveFailed(f"{instance.name}: no schedule or no certificate by {work_limit} units")
     rules, schedules = instance.check_formulation(None), {}
     for name in algorithms(instance.family):
@@ -87,10 +87,10 @@ def _made(sha256: str, version: str, work_limit: int, instance: Instance) -> lis
         if known and not build_algorithm(instance.family, name).relaxes(rules):
             schedules[name] = simulate(instance, name).solution
     best = max if instance.sense == "max" else min  # what anybody found is known in hindsight
-    every = [found.solution, *schedules.values()]
+    every = [result.solution, *schedules.values()]
     schedules[HINDSIGHT] = best(every, key=lambda schedule: schedule.objective())
-    files = {INSTANCE: instance.to_dict(), CERTIFICATE: found.certificate.to_dict()}
-    ladder = {f"ladder/{name}.json": found.to_dict() for name, found in schedules.items()}
+    files = {INSTANCE: instance.to_dict(), CERTIFICATE: result.certificate.to_dict()}
+    ladder = {f"ladder/{name}.json": result.to_dict() for name, result in schedules.items()}
     return list((files | ladder).items())
 
 
@@ -109,8 +109,8 @@ def judged(place: Path, instance: Instance) -> Row:
             certificate, _ = load(str(place / CERTIFICATE))
         require(sha256 == instance.sha256(), "is not the instance that its seed or suite makes")
         require(certificate["instance_sha256"] == sha256, "is of another instance")
-        given = certificate["formulation"]
-        require(given == rules, f"is judged by the formulation {given}, not by its own")
+        formulation = certificate["formulation"]
+        require(formulation == rules, f"is judged by the formulation {formulation}, not by its own")
         reader = kernel.ExactInstance(data)
         proven = kernel.bound(reader, certificate, PROOF)
     except (kernel.RefusedFile, LookupError) as error:
@@ -152,14 +152,14 @@ def _rounded_down(score: Fraction) -> float:
 
 def standings(instances: Sequence[Row], public: Sequence[Row]) -> Row:
     """What follows from rows of instances: sums, ladder, who is better."""
-    own = [row["score"] for row in instances]
+    scores = [row["score"] for row in instances]
     ladder = []
     for name in sorted({name for row in instances for name in row["ladder"]}):
-        theirs = [row["ladder"].get(name, 0.0) for row in instances]
-        ladder.append({"algorithm": name, "score": _mean(theirs), **paired(own, theirs)})
+        others = [row["ladder"].get(name, 0.0) for row in instances]
+        ladder.append({"algorithm": name, "score": _mean(others), **paired(scores, others)})
     return {
-        "combined_score": _mean(own),
-        "interval": interval_of_mean(own),
+        "combined_score": _mean(scores),
+        "interval": interval_of_mean(scores),
         "public_score": _mean([row["score"] for row in public]) if public else None,
         "ladder": sorted(ladder, key=lambda row: -row["score"]),
     }
@@ -175,9 +175,9 @@ def interval_of_mean(values: Sequence[float]) -> list[float]:
     return [round(end, 9) for end in bootstrap(np.array(values))]
 
 
-def paired(own: Sequence[float], other: Sequence[float]) -> Row:
+def paired(scores: Sequence[float], other: Sequence[float]) -> Row:
     """On how many instances one is better, worse or equal, and the mean difference of scores."""
-    apart = [round(a - b, 9) for a, b in zip(own, other, strict=True)]
+    apart = [round(a - b, 9) for a, b in zip(scores, other, strict=True)]
     signs = [(each > 0) - (each < 0) for each in apart]
     return {
         "better": signs.count(1), "worse": signs.count(-1), "ties": signs.count(0),
@@ -187,14 +187,14 @@ def paired(own: Sequence[float], other: Sequence[float]) -> Row:
 
 def board(folders: Sequence[str | Path]) -> list[Row]:
     """Candidates, best first; equal scores share a rank; who may be the best is a ``tie``."""
-    found = [read_score(folder) | {"folder": str(folder)} for folder in folders]
-    found.sort(key=lambda data: (-data["combined_score"], data["made"]))
-    scores, rows = [data["combined_score"] for data in found], []
-    for data in found:
-        if any(data[name] != found[0][name] for name in DRAWN_BY):
-            rule = f"must be of the instances of {found[0]['folder']}"
+    candidates = [read_score(folder) | {"folder": str(folder)} for folder in folders]
+    candidates.sort(key=lambda data: (-data["combined_score"], data["made"]))
+    scores, rows = [data["combined_score"] for data in candidates], []
+    for data in candidates:
+        if any(data[name] != candidates[0][name] for name in DRAWN_BY):
+            rule = f"must be of the instances of {candidates[0]['folder']}"
             raise InputError("board", data["folder"], rule)
-        own, best = ([row["score"] for row in each["instances"]] for each in (data, found[0]))
+        own, best = ([row["score"] for row in each["instances"]] for each in (data, candidates[0]))
         rows.append({
             "rank": 1 + scores.index(data["combined_score"]), "candidate": data["candidate"],
             "score": data["combined_score"], "interval": data["interval"],
@@ -231,13 +231,13 @@ def _score_errors(place: Path, data: Row) -> Iterable[str]:
         return
     for (name, instance), (_, row) in zip(drawn.items(), rows, strict=True):
         try:
-            found = judged(place / name, instance)
+            judgement = judged(place / name, instance)
         except HindschedError as error:
             yield f"{name}: {error}"
             continue
-        if (row["status"] == "ok") == bool(found.pop("wrong")):
+        if (row["status"] == "ok") == bool(judgement.pop("wrong")):
             yield f"{name}: has the status {row['status']}, which its schedule has not"
-        yield from _apart(f"{name}: ", found, row)
+        yield from _apart(f"{name}: ", judgement, row)
     yield from _apart("", standings(data["instances"], data["public"]), data)
     if data["sha256"] is not None:
         files = {path.name: path.read_bytes() for path in (place / OWN).iterdir()}
@@ -245,6 +245,6 @@ def _score_errors(place: Path, data: Row) -> Iterable[str]:
             yield "candidate: the files are not those that were scored"
 
 
-def _apart(where: str, found: Row, stated: Row) -> list[str]:
-    return [f"{where}{key} is {found[key]!r}, not {stated[key]!r}"
-            for key in found if found[key] != stated[key]]  # fmt: skip
+def _apart(where: str, row: Row, stated: Row) -> list[str]:
+    return [f"{where}{key} is {row[key]!r}, not {stated[key]!r}"
+            for key in row if row[key] != stated[key]]  # fmt: skip

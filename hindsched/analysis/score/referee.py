@@ -128,7 +128,7 @@ def score(
     words = _words(seeds) if suite is None else []
     if seeds is None and suite is None:
         say(f"no seeds given: {len(words)} are drawn, other runs have other instances")
-    player, own, facts = _player(candidate, word, Limits(step_limit, run_limit, memory), sandbox)
+    player, files, facts = _player(candidate, word, Limits(step_limit, run_limit, memory), sandbox)
     say(f"{candidate}: {facts['sandbox']}")
     if out is not None and any(check_folder(out).iterdir()):
         raise InputError("out", str(out), "must be a new or an empty folder")
@@ -151,7 +151,7 @@ def score(
         }  # fmt: skip
         feedback = feedback_of(data, folder)
         if out is not None:
-            for name, content in own.items():
+            for name, content in files.items():
                 write_bytes(content, folder / OWN / name)
             write_json(data, folder / judge.RESULT)
             write_text(feedback, folder / "feedback.txt")
@@ -214,8 +214,8 @@ def _play(instance: Instance, player: Callable[[], OnlineAlgorithm], place: Path
         write_solution(run.solution, place / f"{OWN}.json")
     except Exception as error:
         (place / f"{OWN}.json").unlink(missing_ok=True)
-        said = str(error) if isinstance(error, HindschedError) else said_by(error)
-        row["reason"] = printable(" ".join(said.split()))[:LONGEST_REASON]
+        message = str(error) if isinstance(error, HindschedError) else said_by(error)
+        row["reason"] = printable(" ".join(message.split()))[:LONGEST_REASON]
         row["status"] = "refused" if isinstance(error, Refused) else "failed"
     else:
         seconds = [each / 1000 for each in run.decision_ms] or [0.0]
@@ -223,11 +223,11 @@ def _play(instance: Instance, player: Callable[[], OnlineAlgorithm], place: Path
             "jobs_completed": run.to_dict()["jobs_completed"], "seconds": run.seconds,
             "seconds_a_decision": median(seconds), "seconds_longest": max(seconds),
         }  # fmt: skip
-    found = judge.judged(place, instance)
-    wrong = found.pop("wrong")
+    judgement = judge.judged(place, instance)
+    wrong = judgement.pop("wrong")
     if wrong and row["status"] == "ok":
         row["status"], row["reason"] = "refused", f"the exact kernel: {wrong}"
-    return {"instance": place.name, **found, **row}
+    return {"instance": place.name, **judgement, **row}
 
 
 def feedback_of(data: Row, folder: Path) -> str:
@@ -268,8 +268,8 @@ def gantt_text(instance: Instance, solution: Mapping[str, Any]) -> list[str]:
         for row in job["assignments"]:
             for column in range((row["from"] - 1) // step, (row["to"] - 1) // step + 1):
                 drawn[column] = "#"
-        said = "not done" if end is None else f"done in {end}"
-        lines.append(f"  {job['name']:<8} {''.join(drawn)} {said}")
+        ending = "not done" if end is None else f"done in {end}"
+        lines.append(f"  {job['name']:<8} {''.join(drawn)} {ending}")
     left = len(solution["jobs"]) - len(listed)
     return [*lines, f"  and {left} more jobs"] if left else lines
 

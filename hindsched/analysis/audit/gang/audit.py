@@ -120,8 +120,8 @@ class Audit:
 
     def users(self) -> list[JsonObject]:
         """Jobs, mean completion time, mean wait and GPU-seconds asked for, a row a user."""
-        found: Any = _measures(self.schedule, elastic=False)["users"]
-        return list(found)
+        rows: Any = _measures(self.schedule, elastic=False)["users"]
+        return list(rows)
 
     def jobs(self) -> pd.DataFrame:
         """A row a job with its identifiers and times as the log writes them."""
@@ -230,8 +230,8 @@ def audit(
 
     if not isinstance(log, Log):
         log = read_log(log, format, gpus=gpus, servers=servers, **reading)
-    elif (said := said_capacity(gpus, servers)) is not None:
-        log = replace(log, capacity=said)
+    elif (capacity := said_capacity(gpus, servers)) is not None:
+        log = replace(log, capacity=capacity)
     lap("reading")
     kind = _kind(log, formulation)
     chosen = _replayable(kind, policies)
@@ -246,9 +246,9 @@ def audit(
         until = begin + time_limit - min(time_limit / 2, FOR_OUTPUT + PER_JOB * len(instance.jobs))
     tell(f"{len(instance.jobs)} jobs on {instance.total_gpus} GPUs: what is impossible")
     schedule, breaches = _schedule_of(log, instance, full), find_breaches(log)
-    found = list(breaches.listed)
-    if schedule.is_known and not found:
-        found += [
+    listed = list(breaches.listed)
+    if schedule.is_known and not listed:
+        listed += [
             Breach(REFUSED, 0, str(broken), log.stamp(0), "", 0, 0)
             for broken in schedule.solution.violations()
         ]
@@ -258,8 +258,8 @@ def audit(
         if time.perf_counter() < (begin + until) / 2:  # half of the time is for bound and search
             tell(f"what {name} would have done")
             pauses = POLICIES[name].preemptive
-            own = full.replace(KINDS[0], KINDS[1]) if pauses and kind == KINDS[0] else full
-            replayed[name] = AuditSchedule(name, replay(instance, name, own), pauses)
+            rules = full.replace(KINDS[0], KINDS[1]) if pauses and kind == KINDS[0] else full
+            replayed[name] = AuditSchedule(name, replay(instance, name, rules), pauses)
     lap("policies")
     tell(f"bound and search ({full})")
     left = DEFAULT_SECONDS if time_limit is None else until - time.perf_counter()
@@ -270,8 +270,8 @@ def audit(
     lap("bound")
     value = schedule.solution.objective()
     if value < bound * (1 - ROUNDING):  # below what is proven of every schedule
-        found.append(Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound))
-    candidates = [] if found else [schedule]
+        listed.append(Breach(BEATS_BOUND, 0, "all jobs", log.stamp(0), "", value, bound))
+    candidates = [] if listed else [schedule]
     if isinstance(result.solution, GangSolution):
         candidates.append(AuditSchedule("best found", result.solution, kind != KINDS[0]))
     candidates += [each for each in replayed.values() if not each.pauses or kind != KINDS[0]]
@@ -281,7 +281,7 @@ def audit(
         remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
     return Audit(
         log=log, instance=instance, objective=objective, formulation=full,
-        breaches=replace(breaches, listed=tuple(found)), schedule=schedule,
+        breaches=replace(breaches, listed=tuple(listed)), schedule=schedule,
         policies=tuple(replayed.values()), best=best, certificate=certificate,
         verdict=verdict_on(instance, objective, value, bound, best), seconds=laps,
         remarks=tuple(remarks),
@@ -331,10 +331,10 @@ def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> AuditSch
     too_short = (jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])).to_numpy(bool)
     odd = np.flatnonzero(too_short | jobs["completion_only"].to_numpy(bool))
     if odd.size:  # known by their completions: their work stands before them
-        kept = ~np.isin(columns[0], odd)
+        others = ~np.isin(columns[0], odd)
         ends = jobs["completion"].to_numpy(dtype=np.int64)[odd]
-        own = (odd, ends - instance.durations[odd], ends, instance.job_gpus[odd])
-        columns = [np.concatenate([a[kept], b]) for a, b in zip(columns, own, strict=True)]
+        ideal = (odd, ends - instance.durations[odd], ends, instance.job_gpus[odd])
+        columns = [np.concatenate([a[others], b]) for a, b in zip(columns, ideal, strict=True)]
     rows = pool_rows(*columns)
     solution = GangSolution(instance, rows, formulation)
     pauses = bool((jobs["runs"] > 1).any() or not log.is_slotwise)
@@ -365,8 +365,8 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
     lost = log.schedule[log.schedule["lost"]]
     if len(lost):
         slots = int(((lost["end"] - lost["start"]) * lost["gpus"]).sum())
-        held = f"{log.seconds(slots):,} GPU-seconds"
-        remarks.append(f"Runs whose work was lost: {len(lost)}. They held {held} for nothing.")
+        use = f"{log.seconds(slots):,} GPU-seconds"
+        remarks.append(f"Runs whose work was lost: {len(lost)}. They held {use} for nothing.")
     return remarks
 
 
@@ -374,14 +374,14 @@ def _measures(schedule: AuditSchedule, *, elastic: bool) -> JsonObject:
     """Numbers of `gang_metrics`; None where the log does not say enough."""
     solution = schedule.solution
     starts = solution.starts if schedule.starts is None else schedule.starts
-    found = gang_metrics(solution.instance, starts, solution.completions, solution.used_gpu_slots)
+    metrics = gang_metrics(solution.instance, starts, solution.completions, solution.used_gpu_slots)
     unknown = {
         "mean_wait": (starts < 0).any(),
         "utilisation": not schedule.is_known,
         "bounded_slowdown": elastic,  # jobs have no duration of their own
-        "deadlines_met": not found["deadlines"],
+        "deadlines_met": not metrics["deadlines"],
     }
-    return found | dict.fromkeys(name for name, missing in unknown.items() if missing)
+    return metrics | dict.fromkeys(name for name, missing in unknown.items() if missing)
 
 
 def verdict_on(
@@ -389,18 +389,18 @@ def verdict_on(
 ) -> AuditVerdict:
     """The interval in the units people use."""
     weights = instance.weights
-    found = None if best is None else best.solution.objective()
+    value_best = None if best is None else best.solution.objective()
     weighted = bool((weights != weights[0]).any())
     if objective == "makespan":
-        return AuditVerdict(objective, value, Bounds(bound, found))
+        return AuditVerdict(objective, value, Bounds(bound, value_best))
     if objective == "mean-jct":
         below = float(sum(instance.exact_weights[0])) / instance.exact_weights[1]
-        most = None if found is None else found / below
+        most = None if value_best is None else value_best / below
         return AuditVerdict(objective, value / below, Bounds(bound / below, most), weighted)
     unit = 1.0 if weighted else float(weights[0])
     out_of = float(weights[instance.deadlines >= 0].sum())
     if not weighted:  # deadlines are whole
         bound = unit * math.ceil(bound / unit * (1 - 1e-12))
-    least = None if found is None else (out_of - found) / unit
+    least = None if value_best is None else (out_of - value_best) / unit
     best_possible = Bounds(least, (out_of - bound) / unit)
     return AuditVerdict(objective, (out_of - value) / unit, best_possible, weighted, out_of / unit)

@@ -171,8 +171,8 @@ def find_gap(log: Log, schedule: AuditSchedule, best: AuditSchedule) -> Gap:
     ends, instance = best.solution.completions, schedule.solution.instance
     later = schedule.solution.completions - ends
     lost = np.maximum(later, 0) * instance.weights
-    kept = log.to_frame()[["job", "row", "submit", "start", "end", "gpus", "duration", "jct"]]
-    table = kept.assign(
+    jobs = log.to_frame()[["job", "row", "submit", "start", "end", "gpus", "duration", "jct"]]
+    table = jobs.assign(
         best_jct=list(map(log.seconds, ends - instance.submits)),
         later=list(map(log.seconds, later)),
         share=lost / max(float(lost.sum()), 1e-300),
@@ -201,13 +201,13 @@ def _idle_hours(log: Log, schedule: AuditSchedule) -> pd.DataFrame:
     used, present, running = (c.reindex(cut, method="ffill").fillna(0) for c in curves)
     free = (schedule.solution.instance.total_gpus - used).clip(lower=0)
     idle: Any = np.minimum(free, (present - running).clip(lower=0))[:-1] * np.diff(cut)
-    found = idle.groupby(np.searchsorted(edges, cut[:-1], side="right") - 1).sum()
-    found = found[found > 0].sort_values(ascending=False, kind="stable")
+    hourly = idle.groupby(np.searchsorted(edges, cut[:-1], side="right") - 1).sum()
+    hourly = hourly[hourly > 0].sort_values(ascending=False, kind="stable")
     hours = [
         (log.stamp(edges[hour]), log.stamp(edges[hour + 1]), lost / log.slots_per_second)
-        for hour, lost in found.items()
+        for hour, lost in hourly.items()
     ]
-    return pd.DataFrame(hours, columns=columns[:3]).assign(share=found.to_numpy() / found.sum())
+    return pd.DataFrame(hours, columns=columns[:3]).assign(share=hourly.to_numpy() / hourly.sum())
 
 
 @dataclass(frozen=True)
@@ -327,9 +327,9 @@ def _judged(
     listed = [{"name": name, "gpus": size} for name, size in servers.items()]
     cluster = {"servers": listed} if servers else {"gpus": gpus}
     instance = {"family": "gang", "slot_seconds": 1, "jobs": jobs, **cluster}
-    found = kernel.check(instance, {"formulation": "non-preemptive", "jobs": runs})
+    verdict = kernel.check(instance, {"formulation": "non-preemptive", "jobs": runs})
     over: dict[tuple[str, int], Breach] = {}  # by place and the slot after which it ends
-    for each in found.violations if jobs else ():
+    for each in verdict.violations if jobs else ():
         logged, amount = held.iloc[int(each.job)], int(each.amount)
         begins, ends = log.stamp(each.first - 1 + zero), log.stamp(each.last + zero)
         if each.rule == "(2)" and not servers:

@@ -59,17 +59,17 @@ def solution_of(result: SimulationResult) -> AstraeaSolution:
 def incomes(result: SimulationResult, true: AstraeaInstance | None = None) -> dict[str, Fraction]:
     """Income by tenant, job revenues judged by the true records where some were declared."""
     solution = solution_of(result)
-    found = solution.incomes()
+    totals = solution.incomes()
     if true is None:
-        return found
+        return totals
     declared = {job.name: job for job in solution.instance.jobs}
     for job in true.jobs:
         completion = solution.completion(job.name)
         if completion is not None:
-            found[job.tenant] += Fraction(true.revenue(job, completion))
-            said = solution.instance.revenue(declared[job.name], completion)
-            found[job.tenant] -= Fraction(said)
-    return found
+            totals[job.tenant] += Fraction(true.revenue(job, completion))
+            declared_revenue = solution.instance.revenue(declared[job.name], completion)
+            totals[job.tenant] -= Fraction(declared_revenue)
+    return totals
 
 
 def sharing_incentive(instance: AstraeaInstance) -> Iterator[Row]:
@@ -90,18 +90,18 @@ def pareto(instance: AstraeaInstance) -> Iterator[Row]:
     """Whether a job could end earlier in its own round at nobody's cost: none if efficient."""
     result = run_astraea(instance)
     solution, search = solution_of(result), ScheduleSearch(instance, instance.horizon)
-    for row in (row for own in solution.rows.values() for row in own):
+    for row in (row for rows in solution.rows.values() for row in rows):
         search.book(row)
     for job in instance.jobs:
         completion = solution.completion(job.name)
         if completion is None:
             continue
-        own = solution.rows[job.name]
-        base = _round_base(result, own[0].first)
-        for row in own:
+        rows = solution.rows[job.name]
+        base = _round_base(result, rows[0].first)
+        for row in rows:
             search.book(row, sign=-1.0)
         best = search.cheapest(modes(instance, job), rate=1.0, earliest=base + 1)
-        for row in own:
+        for row in rows:
             search.book(row)
         earlier = 0 if best is None else completion - best.last
         outcome = "could end earlier" if earlier > 0 else "could not"
@@ -192,8 +192,8 @@ def contribution(instance: AstraeaInstance) -> Iterator[Row]:
     """A tenant's share of what was offered while others paid, and its share of all gains."""
     solution = solution_of(run_astraea(instance))
     paying = np.zeros(solution.last_slot, dtype=bool)
-    for own in solution.rows.values():
-        for row in own:
+    for rows in solution.rows.values():
+        for row in rows:
             if row.payment is not None and sum(row.payment) > 0:
                 paying[row.first - 1 : row.last] = True
     gains = solution.gains()

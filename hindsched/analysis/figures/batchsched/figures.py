@@ -73,9 +73,9 @@ BY_SERVERS: dict[str, base.Axis] = {"servers": ((50, 100, 150, 200), (10, 20))}
 def _rescaled(schemes: Sequence[base.Scheme]) -> tuple[base.Scheme, ...]:
     """Schemes told different F."""
     return tuple(
-        base.Scheme({**own.columns, "density_scale": factor}, own.algorithm,
+        base.Scheme({**scheme.columns, "density_scale": factor}, scheme.algorithm,
                     {"density_scale": factor})
-        for factor in FACTORS for own in schemes
+        for factor in FACTORS for scheme in schemes
     )  # fmt: skip
 
 
@@ -85,8 +85,8 @@ def _timed(instance: Any, scheme: base.Scheme, seed: int) -> tuple[SimulationRes
     return run, time.perf_counter() - began
 
 
-def _cost_row(found: tuple[SimulationResult, float]) -> base.Row:
-    run, seconds = found
+def _cost_row(timed: tuple[SimulationResult, float]) -> base.Row:
+    run, seconds = timed
     inside = run.in_feasible_set and not run.violations
     return {"objective": run.objective, "seconds": seconds, "in_feasible_set": inside}
 

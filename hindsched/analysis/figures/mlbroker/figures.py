@@ -151,8 +151,8 @@ def _fractional_ratio(
     instance: MlbrokerInstance, optimum: Callable[[], float], price: Any, epsilon: float, seed: int
 ) -> base.Row:
     settings = {"price": price, "epsilon": epsilon}
-    found = simulate(instance, "mlbroker", seed=seed, settings=settings)
-    return {"ratio": found.report["fractional_cost"] / optimum(), "r1": r1(epsilon)}
+    run = simulate(instance, "mlbroker", seed=seed, settings=settings)
+    return {"ratio": run.report["fractional_cost"] / optimum(), "r1": r1(epsilon)}
 
 
 def _promised(instance: MlbrokerInstance, scale: base.FigureScale) -> Any:

@@ -89,7 +89,7 @@ def _judge_in_order(
     judgement: Judgement, path: str, others: Sequence[str], say: Any, tell: Progress
 ) -> int:
     instance, sha256 = load(path)
-    if instance.get("kind") == "nonanticipative":
+    if instance.get("kind") in nonanticipative.KINDS:
         return _futures(judgement, instance, others, say)
     require(instance.get("format") == "hindsched/1", "instance: format must be hindsched/1")
     require(instance.get("family") in FAMILIES, f"instance: family must be one of {FAMILIES}")
@@ -129,6 +129,8 @@ def _futures(judgement: Judgement, data: Any, others: Sequence[str], say: Any) -
     who = "no online policy's expected value, by the file's weights, is better than"
     if data["claim"] == "guarantee":
         who = "the best that any online algorithm can promise of hindsight is bounded by"
+    if data["claim"] == "deterministic":
+        who = "the best that one which does not randomise can promise of hindsight is bounded by"
     say(f"{len(futures)} futures, policies that {data['policies']}: {who} {_text_of(proven)}")
     return 0
 

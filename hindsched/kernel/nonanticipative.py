@@ -23,67 +23,135 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from . import reading
-from .exact import Data, Interval, total
+from . import games, reading, trees
+from .exact import Data, Interval, point, total
 from .problem import ScenarioProblem
 from .reading import require
 
 KEYS = {"format", "family", "formulation", "kind", "policies", "sense", "bound", "claim",
         "scenarios"}  # fmt: skip
-PART = {"instance", "instance_sha256", "weight", "own", "kind", "prices", "schedule"}
-Multipliers = dict[
-    str, dict[tuple[Any, ...], Any]
-]  # multipliers by job and window, and what they are on
+PART = {"instance", "instance_sha256", "weight", "schedule"}
+KINDS = {"nonanticipative": {"own", "kind", "prices"}, "joint-tree": set(), "policy-graph": set()}
+"""What a scenario has besides."""
+Multipliers = dict[str, dict[tuple[Any, ...], Any]]  # by job and window, and what they are on
 
 
 def prove(instances: Sequence[Any], data: Data) -> Interval:
     """What a certificate proves of the instances, in the order of its scenarios."""
     data = reading.exact_numbers(data)
-    require(set(data) == KEYS, f"keys must be {sorted(KEYS)}")
-    require(data["kind"] == "nonanticipative", "kind: must be nonanticipative")
+    kind, claim = str(data.get("kind")), data.get("claim")
+    require(kind in KINDS, f"kind: must be one of {', '.join(KINDS)}")
+    keys = KEYS | ({"leaves"} if kind == "joint-tree" else set())
+    require(set(data) == keys, f"keys must be {sorted(keys)}")
     require(data["policies"] in ("run", "commit"), "policies: must be run or commit")
-    require(data["claim"] in ("expected", "guarantee"), "claim: must be expected or guarantee")
+    pure = claim == "deterministic" and kind == "policy-graph"
+    require(claim in ("expected", "guarantee") or pure, "claim: must be expected or guarantee")
     scenarios, first, family = data["scenarios"], instances[0].data, instances[0].family
     has_them = issubclass(family, ScenarioProblem) and data["formulation"] in family.nonanticipative
     require(has_them, "formulation: has no such certificates")
     require(len(scenarios) == len(instances), "scenarios: must be one an instance")
+    part = PART | KINDS[kind]
     for n, (instance, row) in enumerate(zip(instances, scenarios, strict=True)):
         here = f"scenarios[{n}]"
-        require(set(row) == PART, f"{here}: keys must be {sorted(PART)}")
+        require(set(row) == part, f"{here}: keys must be {sorted(part)}")
         require(instance.data["family"] == data["family"], f"{here}: is of another family")
         require(
             _cluster_fields(instance.data) == _cluster_fields(first), f"{here}: another cluster"
         )
         require(row["instance"] == instance.data["name"], f"{here}: another instance")
-        require(row["kind"] in ("lagrangian", "tree"), f"{here}.kind: is unknown")
         reading.number(row["weight"], f"{here}.weight")
-    multipliers = [
-        _read_multipliers(row["own"], f"scenarios[{n}].own") for n, row in enumerate(scenarios)
-    ]
-    _check_cancel(instances, multipliers, data["policies"])
+        require(not pure or row["weight"] == 1, f"{here}.weight: must be 1")
     require(data["sense"] == family.sense, f"sense: must be {family.sense}")
-    parts, worth = list[Interval](), list[Interval]()
-    for instance, row, terms in zip(instances, scenarios, multipliers, strict=True):
-        problem = instance.problem(data["formulation"])
-        assert isinstance(problem, ScenarioProblem)
-        part = {"kind": row["kind"], "prices": row["prices"], "sense": family.sense,
-                "policies": data["policies"]}  # fmt: skip
-        parts.append(problem.bound_with(part, row["weight"], terms))
-        if data["claim"] == "guarantee":
-            verdict = problem.check(row["schedule"])
+    worth = list[Interval]()
+    for instance, row in zip(instances, scenarios, strict=True):
+        require(
+            (row["schedule"] is None) == (claim == "expected"), "schedule: belongs to a promise"
+        )
+        if claim != "expected":
+            verdict = instance.problem(data["formulation"]).check(row["schedule"])
             require(verdict.feasible, f"{row['instance']}: its schedule is infeasible")
-            worth.append(verdict.value.times(row["weight"]))
-    scale = total(worth)
-    if data["claim"] == "expected":
-        weighed = Fraction(sum(row["weight"] for row in scenarios))
-        scale = Interval(weighed, weighed)
-    near = scale.low > 0 and abs(scale.low - 1) <= Fraction(1, 10**6)
-    require(near, "weights: times the schedules' values, or alone, they must have the sum 1")
-    proven = total(parts)
-    ends = [end / by for end in (proven.low, proven.high) for by in (scale.low, scale.high)]
-    proven = Interval(min(ends), max(ends))
+            worth.append(verdict.value)
+    if kind == "policy-graph":
+        proven = games.bound(instances, data, worth, family.sense == "max")
+    elif kind == "joint-tree":
+        proven = _joint_bound(instances, data)
+    else:
+        proven = total(_parts(instances, data, scenarios, [row["kind"] for row in scenarios]))
+    if not pure:
+        weights = [row["weight"] for row in scenarios]
+        parts = [v.times(w) for v, w in zip(worth, weights, strict=True)] if worth else []
+        scale = total(parts) if parts else point(Fraction(sum(weights)))
+        near = scale.low > 0 and abs(scale.low - 1) <= Fraction(1, 10**6)
+        require(near, "weights: times the schedules' values, or alone, they must have the sum 1")
+        ends = [end / by for end in (proven.low, proven.high) for by in (scale.low, scale.high)]
+        proven = Interval(min(ends), max(ends))
     reading.check_stated(data["bound"], proven, family.sense, "bound")
     return proven
+
+
+def _parts(
+    instances: Sequence[Any], data: Data, rows: Sequence[Any], kinds: Sequence[str]
+) -> list[Interval]:
+    """Bounds of the scenarios, each with its weight and own terms, which cancel."""
+    own = [_read_multipliers(row["own"], f"scenarios[{n}].own") for n, row in enumerate(rows)]
+    _check_cancel(instances, own, data["policies"])
+    found, sense = list[Interval](), data["sense"]
+    for instance, scenario, row, terms, kind in zip(
+        instances, data["scenarios"], rows, own, kinds, strict=True
+    ):
+        require(kind in ("lagrangian", "tree", "leaf"), "kind: is unknown")
+        part = {"kind": kind, "prices": row["prices"], "sense": sense,
+                "policies": data["policies"]}  # fmt: skip
+        problem = instance.problem(data["formulation"])
+        found.append(problem.bound_with(part, scenario["weight"], terms))
+    return found
+
+
+def _joint_bound(instances: Sequence[Any], data: Data) -> Interval:
+    """The worst leaf of a tree whose decisions hold in all futures of a class.
+
+    What a policy decides of a job, in the slot in which it does, it decides in all of them; so
+    every pure policy obeys the decisions of one leaf, and a randomised one is a mixture.
+    """
+    problems = [instance.problem(data["formulation"]) for instance in instances]
+    places = [{job["name"]: job for job in instance.data["jobs"]} for instance in instances]
+    decided, found = list[list[Any]](), list[Interval]()
+    reading.check_limit("leaves", len(data["leaves"]) * len(instances), "leaves")
+    for leaf in data["leaves"]:
+        require(set(leaf) == {"decisions", "bound", "scenarios"}, "leaves: unknown keys")
+        taken, rows = list[Any](), [list[Any]() for _ in instances]
+        for row in leaf["decisions"]:
+            s = reading.integer(row["scenario"], 0, "leaves: scenario")
+            plain = {key: value for key, value in row.items() if key != "scenario"}
+            name, feature, low, high = trees.read_decision(
+                plain, {"completion": (), "start": ()}, set(places[s]), "leaves"
+            )
+            slot = instances[s].family.reveal_slot(instances[s].data, places[s][name])
+            if data["policies"] == "run":
+                split = problems[s].decision_slot(name, feature, high if low == 0 else low - 1)
+                slot = max(slot, split)
+            members = games.alike(instances, s, slot)
+            taken.append(((members, name), feature, low, high))
+            for member in members:
+                rows[member].append(plain)
+        decided.append(taken)
+        parts = [
+            {
+                "own": own["own"],
+                "prices": [{"decisions": mine, "bound": 0, "prices": own["prices"]}],
+            }
+            for own, mine in zip(leaf["scenarios"], rows, strict=True)
+        ]
+        try:
+            bound = total(_parts(instances, data, parts, ["leaf"] * len(parts)))
+        except trees.Infeasible:
+            continue
+        reading.check_stated(leaf["bound"], bound, data["sense"], "leaves: bound")
+        found.append(bound)
+    trees.check_cover(decided)
+    require(found, "leaves: no policy obeys one")
+    pick = max if data["sense"] == "max" else min
+    return Interval(pick(b.low for b in found), pick(b.high for b in found))
 
 
 def futures_in_order(data: Data, files: Sequence[tuple[Any, str]]) -> list[Any]:
@@ -122,7 +190,7 @@ def _check_cancel(
     known: dict[Any, int] = {}
     for instance, terms in zip(instances, multipliers, strict=True):
         data, reveal_slot = instance.data, instance.family.reveal_slot
-        records = [known.setdefault(_frozen(job), len(known)) for job in data["jobs"]]
+        records = [known.setdefault(games.frozen(job), len(known)) for job in data["jobs"]]
         slots = [reveal_slot(data, job) for job in data["jobs"]]
         places = {job["name"]: at for at, job in enumerate(data["jobs"])}
         for name, windows in terms.items():
@@ -135,12 +203,3 @@ def _check_cancel(
                 history = (job for at, job in zip(slots, records, strict=True) if at <= slot)
                 sums[tuple(history), record, first, last, *of] += price
     require(not any(sums.values()), "own: multipliers must add up to 0 over every class")
-
-
-def _frozen(value: Any) -> Any:
-    """A record to compare: the number 1/2 is not the word "1/2"."""
-    if isinstance(value, dict):
-        return dict, tuple((key, _frozen(value[key])) for key in sorted(value))
-    if isinstance(value, list):
-        return list, tuple(map(_frozen, value))
-    return isinstance(value, bool), value

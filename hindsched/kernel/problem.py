@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from .exact import Data, Interval
-from .reading import Progress, silent
+from .games import Rules
+from .reading import Progress, require, silent
 from .verdict import Verdict
 
 
@@ -45,7 +46,20 @@ class ScenarioProblem(FamilyProblem):
     def bound_with(self, part: Data, weight: Any, multipliers: Mapping[str, Any]) -> Interval:
         """Bound of a weight times the objective, with own terms by job."""
 
+    @abstractmethod
+    def listed(self) -> Sequence[Any]:
+        """The jobs in the instance's order."""
+
+    @abstractmethod
+    def game(self, jobs: Sequence[Any], policies: str) -> Rules:
+        """Rules of the game with jobs by kind; `RefusedFile` if the problem is none."""
+
     @classmethod
     def reveal_slot(cls, instance: Data, job: Data) -> int:
         """Slot from which an online algorithm knows a job."""
         return int(job["arrival"])
+
+    def decision_slot(self, name: str, feature: Any, k: int) -> int:
+        """Slot in which it is decided whether a feature of a job's schedule is k at most."""
+        require(feature == ("start",), "decisions: must be on what is decided in a slot")
+        return k

@@ -1,4 +1,5 @@
 from .analysis import plot
+from .analysis.adversary.adversary import Adversary, adversary
 from .analysis.audit.gang.audit import audit
 from .analysis.compare import compare, ratio, sweep
 from .analysis.foresight.foresight import foresight
@@ -27,11 +28,12 @@ from .solvers.model import model
 from .solvers.tree.method import certify_optimum
 
 __all__ = [
-    "Capabilities", "Decision", "External", "HindschedError", "InputError", "OnlineAlgorithm",
-    "Refused", "SolveFailed", "algorithms", "astraea", "audit", "batchsched", "build_solution",
-    "certify_optimum", "check_witness", "compare", "edgecloud", "explain", "families", "foresight",
-    "from_trace", "gang", "generate", "instance", "load_trace", "mlbroker", "model",
-    "named_instance", "oasis", "plot", "ratio", "read", "read_certificate", "read_log",
-    "read_solution", "schema", "score", "simulate", "solve", "suite", "sweep", "tree", "verify",
-    "versions", "worst", "write", "write_certificate", "write_solution",
+    "Adversary", "Capabilities", "Decision", "External", "HindschedError", "InputError",
+    "OnlineAlgorithm", "Refused", "SolveFailed", "adversary", "algorithms", "astraea", "audit",
+    "batchsched", "build_solution", "certify_optimum", "check_witness", "compare", "edgecloud",
+    "explain", "families", "foresight", "from_trace", "gang", "generate", "instance",
+    "load_trace", "mlbroker", "model", "named_instance", "oasis", "plot", "ratio", "read",
+    "read_certificate", "read_log", "read_solution", "schema", "score", "simulate", "solve",
+    "suite", "sweep", "tree", "verify", "versions", "worst", "write", "write_certificate",
+    "write_solution",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from hindsched.cli.adversary import adversary
 from hindsched.cli.audit import audit
 from hindsched.cli.bench import bench
 from hindsched.cli.explain import explain
@@ -36,7 +37,7 @@ from hindsched.printable import said_by
 
 COMMANDS = (
     bench, ratio, audit, generate, solve, model, simulate, verify, explain, worst, foresight,
-    score, figure, list_, schema, describe, report, new_family,
+    adversary, score, figure, list_, schema, describe, report, new_family,
 )  # fmt: skip
 BAD_INPUT, FAILED = 2, 1
 app = typer.Typer(

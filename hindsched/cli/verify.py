@@ -65,6 +65,7 @@ def verify(
 
 def _verify_folder(folder: str, as_json: bool) -> int:
     """Recompute what a folder of results says; what does not follow from its files, a line each."""
+    from hindsched.analysis.adversary.folder import verify_adversary
     from hindsched.analysis.foresight.folder import verify_foresight
     from hindsched.analysis.score.judge import read_score, verify_score
     from hindsched.analysis.store import ResultStore
@@ -83,6 +84,10 @@ def _verify_folder(folder: str, as_json: bool) -> int:
         wrong = verify_foresight(folder)
         data = {"wrong": wrong}
         sentence = "policies and certificates " + ("do not hold" if wrong else "hold")
+    elif (Path(folder) / "adversary.json").exists():
+        wrong = verify_adversary(folder)
+        data = {"wrong": wrong}
+        sentence = "what nobody can do " + ("does not follow" if wrong else "follows")
     else:
         store = ResultStore.open(folder)
         damages, records = [*store.damages(), *store.recompute()], len(store.records())

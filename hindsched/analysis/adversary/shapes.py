@@ -1,0 +1,261 @@
+"""Futures that a search may change: groups of equal jobs, and the futures that have them.
+
+*Chains* are one list of jobs, of which future k has the first k: good where jobs compete for a
+place. *Ambushes* are a base that all futures have, and a burst of equal jobs that comes after one
+of several slots, or never: good where who begins early blocks, and who waits pays. A change is one
+of a field, a count, a time, a future or a job, in groups that are alike or in one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hindsched.errors import InputError
+from hindsched.instances.base import Instance
+from hindsched.instances.search_space import SearchSpace, leaves
+from hindsched.json_types import Draft
+
+TIME = ("arrival", "submit")  # when a job comes; what else of it has a time moves along
+FOLLOWING = ("departure", "deadline")
+TRIES, DRAFTS = 200, 64
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Futures near what a family's generator draws, at most so many and so large.
+
+    A tree of futures is data: ``cluster``, ``groups`` (``job``: a record, ``count``: how many) and
+    ``futures`` (the groups of each).
+    """
+
+    space: SearchSpace
+    jobs: int
+    futures: int
+
+    def instances(self, tree: Draft) -> list[Instance]:
+        """The futures' instances; `InputError` where one breaks a rule of the family."""
+        made = []
+        for n, members in enumerate(tree["futures"]):
+            jobs = [
+                {**tree["groups"][g]["job"], "name": f"j{g + 1}" if c == 0 else f"j{g + 1}.{c + 1}"}
+                for g in sorted(members) for c in range(tree["groups"][g]["count"])
+            ]  # fmt: skip
+            made.append(self.space.instance({**tree["cluster"], "jobs": jobs}, f"future-{n}"))
+        return made
+
+    def propose(self, best: Draft | None, seed: int, number: int) -> Draft:
+        """A tree: drawn, or the best one with a few things changed; the same for a number."""
+        random, wrong = np.random.default_rng((seed, number)), ""
+        drawn = best is None or random.random() < (0.5 if number < 400 else 0.1)
+        for _ in range(TRIES):
+            made = self._drawn(random) if drawn or best is None else deepcopy(best)
+            try:
+                for _ in range(0 if drawn else 1 + int(random.geometric(0.6))):
+                    self._change(made, random)
+                self._check(made)
+            except ValueError as error:
+                wrong = str(error)
+                continue
+            return made
+        if best is not None:
+            return best
+        raise InputError("ranges", self.space.preset, f"give no futures: {wrong}")
+
+    def _check(self, tree: Draft) -> None:
+        sizes = [sum(tree["groups"][g]["count"] for g in own) for own in tree["futures"]]
+        if not 2 <= len(sizes) <= self.futures or not 1 <= min(sizes) <= max(sizes) <= self.jobs:
+            raise ValueError(f"{len(sizes)} futures of {min(sizes, default=0)} jobs at least")
+        if len(set(map(str, tree["futures"]))) < len(sizes):
+            raise ValueError("two futures are the same")
+        self.instances(tree)
+
+    @cached_property
+    def _drafts(self) -> list[tuple[list[Draft], Draft]]:
+        """Jobs and clusters of the generator; what they are due is of other problems."""
+        found = list[tuple[list[Draft], Draft]]()
+        for number in range(DRAFTS):
+            data = self.space.candidate(np.random.default_rng(number))
+            jobs = [{k: v for k, v in job.items() if k != "deadline"} for job in data["jobs"]]
+            cluster = {key: data[key] for key in data if key not in ("jobs", "name")}
+            found.append((jobs, cluster))
+        return found
+
+    def _job(self, random: np.random.Generator) -> tuple[Draft, Draft]:
+        """A record of the generator, some of its numbers at an end, and its cluster."""
+        jobs, cluster = self._drafts[int(random.integers(DRAFTS))]
+        job, share = deepcopy(jobs[int(random.integers(len(jobs)))]), random.choice((0.0, 0.5, 1.0))
+        for path, holder, key in leaves(job, "jobs"):
+            if self.space.varies(path) and random.random() < share:
+                span = self.space.spans[path]
+                holder[key] = span.nearest((span.low, span.high)[int(random.integers(2))])
+        return job, deepcopy(cluster)
+
+    def _drawn(self, random: np.random.Generator) -> Draft:
+        """A chain or an ambush."""
+        (first, cluster), other = self._job(random), self._job(random)[0]
+        key = next(name for name in TIME if name in first)
+        start = int(self.space.spans[f"jobs.{key}"].low + 0.5)
+        _move(first, key, start - first[key])
+        most = int(random.integers(2, self.futures, endpoint=True))
+        if random.random() < 0.5:
+            growing = [at for at in _numbers(self.space, first) if random.random() < 0.4]
+            rate, groups = random.choice((0.5, 0.8, 1.25, 1.5, 2.0, 3.0)), [first]
+            for k in range(1, min(most, self.jobs)):
+                following = deepcopy(first)
+                for path, holder, name in leaves(following, "jobs"):
+                    if path in growing:
+                        span = self.space.spans[path]
+                        holder[name] = span.nearest(holder[name] * float(rate) ** k)
+                _move(following, key, k)
+                groups.append(following)
+            futures = [list(range(k + 1)) for k in range(len(groups))]
+            made = [{"job": job, "count": 1} for job in groups]
+        else:
+            count = int(random.integers(1, max(1, self.jobs - 1), endpoint=True))
+            count = int(random.choice((1, count, max(1, self.jobs - 1))))
+            made, futures = [{"job": first, "count": 1}], [[0]]
+            for k in range(1, most):
+                burst = deepcopy(other)
+                _move(burst, key, start + k - burst[key])
+                made.append({"job": burst, "count": count})
+                futures.append([0, k])
+        return {"cluster": cluster, "groups": made, "futures": futures}
+
+    def _change(self, tree: Draft, random: np.random.Generator) -> None:
+        groups, futures, kind = tree["groups"], tree["futures"], random.random()
+        g, f = int(random.integers(len(groups))), int(random.integers(len(futures)))
+        alike = [g] if random.random() < 0.3 else _alike(groups, g)
+        key = next(name for name in TIME if name in groups[g]["job"])
+        if kind < 0.45:  # a number, in all that are alike
+            paths = _numbers(self.space, groups[g]["job"])
+            path = paths[int(random.integers(len(paths)))]
+            span, value = self.space.spans[path], dict(_values(groups[g]["job"]))[path]
+            step = 1 if span.is_whole else 0.1 * (span.high - span.low)
+            near = (span.low, span.high, value / 2, value * 2, value - step, value + step,
+                    random.uniform(span.low, span.high))  # fmt: skip
+            new = span.nearest(float(random.choice(near)))
+            for at in alike:
+                for where, holder, name in leaves(groups[at]["job"], "jobs"):
+                    if where == path:
+                        holder[name] = new
+        elif kind < 0.6:
+            count = groups[g]["count"] + int(random.choice((-1, 1)))
+            for at in alike:
+                groups[at]["count"] = max(1, count)
+        elif kind < 0.7:
+            _move(groups[g]["job"], key, int(random.choice((-1, 1))))
+        elif kind < 0.82:  # one future more: like another, its last group a slot later
+            last = deepcopy(groups[futures[f][-1]])
+            _move(last["job"], key, 1)
+            groups.append(last)
+            kept = futures[f] if random.random() < 0.5 else futures[f][:-1]
+            futures.append([*kept, len(groups) - 1])
+        elif kind < 0.88:
+            del futures[f]
+        elif kind < 0.94:  # another job, in one future or in all
+            job = self._job(random)[0]
+            groups.append({"job": job, "count": 1})
+            for own in futures if random.random() < 0.5 else [futures[f]]:
+                own.append(len(groups) - 1)
+        else:  # one job fewer, in one future or in all
+            for own in futures if random.random() < 0.5 else [futures[f]]:
+                if g in own and len(own) > 1:
+                    own.remove(g)
+        tidy(tree)
+
+    def variants(self, tree: Draft) -> Iterator[Draft]:
+        """Simpler trees: one future, group or job fewer, one field fewer, one number plainer."""
+        for f in range(len(tree["futures"])):
+            made = deepcopy(tree)
+            del made["futures"][f]
+            yield tidy(made)
+        for g, group in enumerate(tree["groups"]):
+            made = deepcopy(tree)
+            made["futures"] = [[at for at in own if at != g] for own in tree["futures"]]
+            if all(made["futures"]):
+                yield tidy(made)
+            alike = _alike(tree["groups"], g)
+            if alike[0] < g:
+                continue
+            if group["count"] > 1:
+                made = deepcopy(tree)
+                for at in alike:
+                    made["groups"][at]["count"] -= 1
+                yield made
+            for path, value in list(_values(group["job"])):
+                for new in self._plainer(path, value):
+                    made = deepcopy(tree)
+                    for at in alike:
+                        for where, holder, name in leaves(made["groups"][at]["job"], "jobs"):
+                            if where == path and new is not None:
+                                holder[name] = new
+                            elif where == path and isinstance(holder, dict):
+                                del holder[name]
+                    yield made
+
+    def _plainer(self, path: str, value: Any) -> list[Any]:
+        if path.split(".")[-1] in TIME:
+            return []
+        if not self.space.varies(path):
+            return [None]
+        span = self.space.spans[path]
+        plain = (span.low, 1, 10, float(f"{value:.1g}"), span.low + (value - span.low) / 2)
+        found = dict.fromkeys(map(span.nearest, plain))
+        return [None, *(new for new in found if new != value)]
+
+    def complexity(self, tree: Draft) -> tuple[float, ...]:
+        """How hard it is to read: futures, jobs, different groups, fields, digits, size."""
+        groups = [dict(_values(group["job"])) for group in tree["groups"]]
+        timeless = {str({k: v for k, v in own.items() if k.split(".")[-1] not in TIME})
+                    for own in groups}  # fmt: skip
+        numbers = [v for own in groups for v in own.values() if isinstance(v, int | float)]
+        return (
+            len(tree["futures"]),
+            sum(tree["groups"][g]["count"] for own in tree["futures"] for g in own),
+            len(timeless),
+            sum(map(len, groups)),
+            sum(len(f"{value:.12g}".replace(".", "").strip("-0")) for value in numbers),
+            sum(math.log1p(abs(value)) for value in numbers),
+        )
+
+
+def tidy(tree: Draft) -> Draft:
+    """Without groups that no future has."""
+    used = sorted({g for own in tree["futures"] for g in own})
+    place = {g: at for at, g in enumerate(used)}
+    tree["groups"] = [tree["groups"][g] for g in used]
+    tree["futures"] = [sorted(place[g] for g in own) for own in tree["futures"]]
+    return tree
+
+
+def _numbers(space: SearchSpace, job: Draft) -> list[str]:
+    """Paths of a job's numbers that may change, but for its times."""
+    return [p for p, _ in _values(job) if space.varies(p) and p.split(".")[-1] not in TIME]
+
+
+def _values(job: Draft) -> Iterator[tuple[str, Any]]:
+    return ((path, holder[key]) for path, holder, key in leaves(job, "jobs") if key != "name")
+
+
+def _alike(groups: list[Draft], g: int) -> list[int]:
+    """Groups that differ from one in times alone."""
+    timed = {f"jobs.{name}" for name in (*TIME, *FOLLOWING)}
+
+    def seen(group: Draft) -> str:
+        own = [(p, v) for p, v in _values(group["job"]) if p not in timed]
+        return str((group["count"], own))
+
+    return [at for at, group in enumerate(groups) if seen(group) == seen(groups[g])]
+
+
+def _move(job: Draft, key: str, slots: float) -> None:
+    for name in (key, *FOLLOWING):
+        if job.get(name) is not None:
+            job[name] += slots

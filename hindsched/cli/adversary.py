@@ -1,0 +1,65 @@
+"""``hindsched adversary``: futures on which every online algorithm is bad."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Annotated
+
+import hindsched as hs
+from hindsched.cli import settings as opt
+from hindsched.cli.output import emit_json, say, tell
+from hindsched.errors import INTERRUPTED
+
+
+def adversary(
+    family: opt.Family,
+    policies: Annotated[str | None, opt.option("run: slot by slot; commit: at arrival.")] = None,
+    preset: Annotated[str, opt.option("Of the generator, near which to search.")] = "small",
+    settings: opt.Settings = None,
+    jobs: Annotated[int, opt.option("Most jobs of a future.")] = 8,
+    futures: Annotated[int, opt.option("Most futures.")] = 8,
+    deterministic: Annotated[
+        bool, opt.option("Search where those that do not randomise are bad.", "--deterministic")
+    ] = False,
+    formulation: opt.Formulation = None,
+    time_limit: opt.TimeLimit = None,
+    work_limit: Annotated[int | None, opt.option("Candidates to evaluate.")] = None,
+    seed: opt.Seed = 0,
+    workers: opt.Workers = 0,
+    output: opt.Folder = None,
+    resume: opt.Resume = False,
+    as_json: opt.Json = False,
+) -> int:
+    """What no online algorithm can do, searched and proven; Ctrl-C keeps what was found.
+
+    --set NAME=[low,high] is a range of a field of the instances.
+    """
+    opt.check_targets(output=None if output is None else os.path.join(output, "adversary.json"))
+    best = [-1.0]
+
+    def progress(done: int, ratio: float) -> None:
+        if ratio > best[0]:
+            best[0] = ratio
+            say(f"{done:7d} evaluated: ratio {ratio:.6g}")
+
+    found = hs.adversary(
+        family, policies, preset=preset, ranges=opt.parse_settings(settings), jobs=jobs,
+        futures=futures, deterministic=deterministic, formulation=formulation, seed=seed,
+        time_limit=time_limit, work_limit=work_limit, workers=workers, folder=output,
+        resume=resume, on_progress=progress,
+    )  # fmt: skip
+    facts, place = found.search, shlex.quote(output or "")
+    if as_json:
+        emit_json(found.to_dict())
+    else:
+        say(f"{facts['evaluations']} candidates in {facts['seconds']:.1f} s ({facts['ended']})")
+        for sentence in found.sentences():
+            tell(sentence)
+        if output is not None:
+            say(f"check it: hindsched verify {place}")
+    if facts["ended"] != "interrupted":
+        return 0
+    if output is not None:
+        say(f"interrupted; the same command with --resume goes on in {place}")
+    return INTERRUPTED

@@ -19,7 +19,7 @@ import numpy as np
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import offline_program
-from hindsched.online.mlbroker.algorithms import ALGORITHMS
+from hindsched.online.mlbroker.algorithms import ONLINE
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
@@ -91,7 +91,7 @@ def time_bounds(instance):
 def compare_algorithms(instance):
     bound = solve(instance, "bound").bound
     print(f"{'algorithm':28} {'cost':>12} {'ratio':>8} {'slot ms':>9}  C1 C2 C3 C4")
-    for name in ALGORITHMS:
+    for name in ONLINE.algorithms:
         if name == "reoptimise":
             continue  # an integer program of this size
         result, _ = timed(lambda name=name: simulate(instance, name))

@@ -6,9 +6,9 @@ import pytest
 import hindsched as hs
 from hindsched.cli.app import run
 from hindsched.errors import InputError
-from hindsched.instances.base import family_module
 from hindsched.instances.io import parse_instance, write
 from hindsched.models.batchsched.list_schedule import wspt_schedule
+from hindsched.online.base import build_state
 from hindsched.online.simulator import environment_of
 from hindsched.solutions.base import Commitments
 from hindsched.solvers.oracles.base import build_oracle
@@ -48,9 +48,7 @@ def test_slots_in_which_nothing_happens_are_not_laid_out(family, where):
             planned = wspt_schedule(instance, Commitments())
             assert max(row.last for rows in planned.rows.values() for row in rows) >= 10**7 - 2
         return
-    truth = family_module("online", family, "dynamics").State(
-        instance, environment_of(instance, {})
-    )
+    truth = build_state(instance, environment_of(instance, {}))
     assert truth is not None
 
 

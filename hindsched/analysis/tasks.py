@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import re
 import traceback
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -19,6 +18,7 @@ from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import time_limit
+from hindsched.online.base import family_online
 from hindsched.online.protocol import OnlineAlgorithm, Theorem
 from hindsched.online.registry import build_from, find_algorithm, name_of, settings_of
 from hindsched.printable import printable, said_by
@@ -156,18 +156,9 @@ def _digest(name: str) -> str:
 
 
 def theorem_of(instance: Instance, algorithm: str) -> Theorem | None:
-    """What the paper's theorem promises of this algorithm on this instance, if it is its own.
-
-    ``THEOREM_ALGORITHMS`` of a family's ``online/algorithms`` names the variants that its theorem
-    covers, or maps each name to a theorem of its own; absent, that is the family's word alone.
-    """
-    module = family_module("online", instance.family, "algorithms")
-    covered = getattr(module, "THEOREM_ALGORITHMS", (instance.family,))
-    if algorithm not in covered:
-        return None
-    theorem = covered[algorithm] if isinstance(covered, Mapping) else module.theorem
-    promised: Theorem = theorem(instance)
-    return promised
+    """What the paper's theorem promises of this algorithm on this instance, if it has one."""
+    theorem = family_online(instance.family).theorems.get(algorithm)
+    return None if theorem is None else theorem(instance)
 
 
 def _offline(instance: Instance, task: Task) -> Record:

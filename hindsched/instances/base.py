@@ -56,8 +56,7 @@ OFFERS = {
     "solution": ("SOLUTION",),
     "offline": ("MODELS",),
     "oracle": ("SOLVERS",),
-    "dynamics": ("State", "committed_rows"),
-    "algorithms": ("ALGORITHMS",),
+    "algorithms": ("ONLINE",),
     "kernel": ("Problem",),
 }
 """Names that a family's modules must offer, by aspect; other aspects are a family's choice."""

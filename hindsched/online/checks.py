@@ -14,10 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hindsched.errors import HindschedError
-from hindsched.instances.base import Instance, JobRecord, canonical_json, family_module
+from hindsched.instances.base import Instance, JobRecord, canonical_json
 from hindsched.json_types import Keywords
+from hindsched.online.base import Factory, build_state
 from hindsched.online.protocol import Decision, Environment, Estimates, OnlineAlgorithm
-from hindsched.online.registry import Factory, build_algorithm, declared_estimates
+from hindsched.online.registry import build_algorithm, estimates_of
 from hindsched.online.simulator import SimulationResult, environment_of, simulate
 
 Algorithm = str | Factory
@@ -78,7 +79,7 @@ class _Watched(OnlineAlgorithm):
         told = self._view()
         decision = self.algorithm.step(slot, arrivals)
         self._check_view(told, f"slot {slot}")
-        self.decisions.append((slot, _text(decision)))
+        self.decisions.append((slot, _decision_text(decision)))
         return copy.deepcopy(decision)
 
     def _view(self) -> tuple[str, str, list[str]]:
@@ -133,7 +134,7 @@ def check_no_peeking(run: Transcript, slot: int, future: Sequence[JobRecord]) ->
     past = tuple(job for job in instance.jobs if reveal[job.name] <= slot)
     changed = run_watched(
         instance.with_jobs((*past, *future)), run.algorithm, settings=run.settings,
-        estimates=declared_estimates(instance, built.estimate_settings()), last_slot=slot,
+        estimates=estimates_of(instance, built.estimate_settings()), last_slot=slot,
     )  # fmt: skip
     if run.until(slot) != changed.until(slot):
         where = _first_difference(run.until(slot), changed.until(slot))
@@ -161,10 +162,10 @@ def check_environment(instance: Instance) -> None:
     words = canonical_json(cluster.to_dict())
     if hidden is not None and f'"{hidden}"' not in words:
         raise BrokenRuleError(f"the environment of {family} holds job {hidden}")
-    names_told = _names_of(declared_estimates(instance))
+    names_told = _names_of(estimates_of(instance))
     alone = [instance.with_jobs((job,)) for job in (*jobs[:1], *jobs[-1:])]
     for fewer in (*alone, instance.with_fields(horizon=2 * instance.horizon)):
-        for path in sorted(names_told ^ _names_of(declared_estimates(fewer))):
+        for path in sorted(names_told ^ _names_of(estimates_of(fewer))):
             if f'"{path[-1]}"' not in words:
                 raise BrokenRuleError(
                     f"the estimates of {family} depend on the jobs or slots: {'.'.join(path)}"
@@ -173,7 +174,7 @@ def check_environment(instance: Instance) -> None:
 
 def _plain_data(instance: Instance) -> bytes:
     """All that leads from an environment anywhere, pickled."""
-    told = environment_of(instance, declared_estimates(instance))
+    told = environment_of(instance, estimates_of(instance))
     try:
         return pickle.dumps((told.cluster, vars(told.cluster), told.estimates))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
@@ -224,9 +225,7 @@ def check_algorithm(
 def reveal_slots(instance: Instance) -> dict[str, int]:
     """Slot in whose step each job is told to the algorithm, by name."""
     environment = environment_of(instance, {})
-    state = family_module("online", instance.family, "dynamics").State(instance, environment)
-    revealed: dict[str, int] = state.revealed
-    return revealed
+    return build_state(instance, environment).revealed
 
 
 def _built(instance: Instance, algorithm: Algorithm, settings: Keywords | None) -> OnlineAlgorithm:
@@ -244,7 +243,7 @@ def _names_of(estimates: Estimates) -> set[tuple[str, ...]]:
     return found
 
 
-def _text(decision: Decision) -> str:
+def _decision_text(decision: Decision) -> str:
     rows = {job: [dict(row) for row in given] for job, given in decision.assignments.items()}
     data = {
         "assignments": {job: given for job, given in rows.items() if given},

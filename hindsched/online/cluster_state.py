@@ -1,17 +1,14 @@
 """What a run has decided so far, in order of time: the simulator's side of every family.
 
-A family's ``online/<family>/dynamics.py`` derives its ``State`` from `ClusterState`: which jobs may
-be decided about, what rows were given and when a run is over. Whether the rows are a feasible
-schedule the exact kernel says at the end. The family also offers
-``committed_rows(rows, slot) -> (rows, whole_job)`` for rolling-horizon algorithms: of a job's
-planned rows, those that following the plan makes irrevocable in `slot`, and whether the whole job
-is then settled (non-preemptive families) or only this slot.
+A family's ``online/<family>/dynamics.py`` derives its state from `ClusterState`: which jobs may be
+decided about, what rows were given and when a run is over. Whether the rows are a feasible schedule
+the exact kernel says at the end.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -23,6 +20,8 @@ from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.rows import read_span
 
 Job = TypeVar("Job", bound=Record)
+CommittedRows = Callable[[Sequence[Assignment], int], tuple[list[Assignment], bool]]
+"""See ``committed_rows`` of `FamilyOnline`."""
 
 
 class ClusterState(Generic[Job]):
@@ -191,7 +190,7 @@ class OptionalJobsState(ClusterState[Job]):
         return {"unfinished": self.unfinished()}
 
 
-def whole_window(rows: list[Assignment], slot: int) -> tuple[list[Assignment], bool]:
+def whole_window(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
     """``committed_rows`` where a job that starts keeps its window: nothing pauses or resizes."""
     starts = bool(rows) and rows[0]["from"] == slot
     return (list(rows), True) if starts else ([], False)
@@ -211,7 +210,7 @@ def _copied(decision: object, here: str) -> Decision:
         raise Refused("decision", here, "assignments must map job names to rows")
     said = {kind: getattr(decision, kind) for kind in ("assignments", "admitted", "rejected")}
     try:
-        given = json.loads(json.dumps(said, default=_plain))
+        given = json.loads(json.dumps(said, default=_json_value))
     except (TypeError, ValueError, RecursionError) as error:
         raise Refused("row", here, f"nothing that a row could hold: {error}") from None
     for kind in ("admitted", "rejected"):
@@ -227,7 +226,7 @@ def _is_list_of(kind: type, found: object) -> bool:
     return isinstance(found, list) and all(isinstance(each, kind) for each in found)
 
 
-def _plain(value: object) -> Any:
+def _json_value(value: object) -> Any:
     """Numpy's numbers, and mappings and sequences of other classes, as JSON has them."""
     if isinstance(value, np.generic):
         return value.item()

@@ -252,10 +252,10 @@ def draws(seed: int, *keys: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, *words])))
 
 
-Theorem: TypeAlias = dict[str, Any]  # what a theorem states, as `theorem_of` makes it
+Theorem: TypeAlias = dict[str, Any]  # what a theorem states, as `theorem_record` makes it
 
 
-def theorem_of(
+def theorem_record(
     kind: str, value: float | None, assumed: Iterable[tuple[str, bool, float | None]] = (),
     **more: object,
 ) -> Theorem:  # fmt: skip

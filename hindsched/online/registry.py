@@ -1,8 +1,6 @@
 """Finding algorithms by name, and their settings by inspection.
 
-A family's ``online/<family>/algorithms.py`` offers ``ALGORITHMS``, a mapping from name to a class
-or function whose keyword parameters are the settings, and ``declared_estimates(instance)`` where
-its algorithms are told something in advance.
+What a family offers stands in `FamilyOnline`.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -20,13 +18,13 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance, check_family, family_module
+from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject, Keywords
+from hindsched.online.base import Factory, family_online
 from hindsched.online.external import External
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.printable import said_by
 
-Factory = Callable[..., OnlineAlgorithm]
 EXEC = "exec:"  # what a scheduler in another process is named by: ``exec:python my_scheduler.py``
 LONGEST_ESTIMATE = 40
 """Characters of one declared estimate: a longer text or integer could hold the jobs to come."""
@@ -41,25 +39,21 @@ def algorithms(family: str) -> dict[str, Factory]:
     >>> next(iter(hs.algorithms("astraea")))
     'astraea'
     """
-    check_family(family)
-    found: dict[str, Factory] = family_module("online", family, "algorithms").ALGORITHMS
-    return found
+    return dict(family_online(family).algorithms)
 
 
-def declared_estimates(instance: Instance, settings: Keywords | None = None) -> JsonObject:
+def estimates_of(instance: Instance, settings: Keywords | None = None) -> JsonObject:
     """Exact values of the estimates that the family's algorithms are told in advance.
 
     They depend on `settings`, which the algorithm's `estimate_settings` names.
     """
-    module = family_module("online", instance.family, "algorithms")
-    declared: Callable[..., JsonObject] = getattr(module, "declared_estimates", lambda instance: {})
+    declared = family_online(instance.family).declared_estimates
     known = [name for name in inspect.signature(declared).parameters if name != "instance"]
     for name, value in (settings or {}).items():
         if name not in known:
             rule = f"estimates of {instance.family} depend on {', '.join(known) or 'nothing'}"
             raise InputError(f"estimate_settings.{name}", value, rule)
-    estimates: JsonObject = declared(instance, **(settings or {}))
-    return estimates
+    return declared(instance, **(settings or {}))
 
 
 def check_estimates(estimates: object, where: str = "estimates") -> None:

@@ -13,13 +13,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError, Refused, SolveFailed
-from hindsched.instances.base import Instance, JobRecord, family_module
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count, check_time
 from hindsched.notebook_card import card
 from hindsched.online import registry
-from hindsched.online.cluster_state import ClusterState
-from hindsched.online.dynamics import WIDTHS
+from hindsched.online.base import build_state
+from hindsched.online.baselines.cluster import WIDTHS
 from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
@@ -218,7 +218,7 @@ def simulate(
         algorithm = registry.build_algorithm(instance.family, algorithm, settings)
     formulation = instance.check_formulation(formulation)
     if estimates is None:
-        estimates = registry.declared_estimates(instance, algorithm.estimate_settings())
+        estimates = registry.estimates_of(instance, algorithm.estimate_settings())
     in_feasible_set = not algorithm.relaxes(formulation)
     environment = environment_of(
         instance, estimates, seed, formulation, in_feasible_set=in_feasible_set
@@ -227,7 +227,7 @@ def simulate(
     if name in registry.algorithms(family):  # its kernels compile before a decision is timed
         compile_first(f"{family} {name}", lambda tiny: simulate(tiny, name), family, jobs=FEW_JOBS)
     run = partial(
-        _run, instance, environment=environment, name=name, settings=settings, on_slot=on_slot
+        _run_slots, instance, environment=environment, name=name, settings=settings, on_slot=on_slot
     )
     if getattr(algorithm, "gangs", None) == "best":
         return _best_gangs(algorithm, run)
@@ -253,15 +253,14 @@ def _best_gangs(
     return replace(chosen, report=report, mark=f"{chosen.mark} (best gangs: {best})")
 
 
-def _run(
+def _run_slots(
     instance: Instance, algorithm: OnlineAlgorithm, *, environment: Environment, name: str,
     settings: Keywords, on_slot: Callable[[int, int], None] | None,
 ) -> SimulationResult:  # fmt: skip
     """Play all slots, or events: what arrives is shown, what is decided is applied."""
     clock = time.perf_counter
     begin, heard = clock(), caught()
-    dynamics = family_module("online", instance.family, "dynamics")
-    state: ClusterState[Any] = dynamics.State(instance, environment)
+    state = build_state(instance, environment)
     check_count(f"a run on {instance.name}", state.slots_to_play, "slots")
     arrivals: dict[int, list[JobRecord]] = {}
     for job in instance.jobs:

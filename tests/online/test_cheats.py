@@ -3,6 +3,7 @@
 import gc
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -18,9 +19,10 @@ from hindsched.online.checks import (
     check_repeatable,
     run_watched,
 )
+from hindsched.online.oasis.algorithms import ONLINE
 from hindsched.online.oasis.prices import price_bounds
 from hindsched.online.protocol import NOTHING, Decision, OnlineAlgorithm
-from hindsched.online.registry import check_estimates, declared_estimates
+from hindsched.online.registry import check_estimates, estimates_of
 from hindsched.online.simulator import environment_of, simulate
 
 INSTANCE = generate("oasis", "small", 1)
@@ -179,7 +181,8 @@ def test_estimates_that_hold_jobs_are_refused(leak, monkeypatch):
     def leaking(instance):
         return {"bounds": LEAKS[leak](instance)}
 
-    monkeypatch.setattr("hindsched.online.oasis.algorithms.declared_estimates", leaking)
+    changed = replace(ONLINE, declared_estimates=leaking)
+    monkeypatch.setattr("hindsched.online.oasis.algorithms.ONLINE", changed)
     with pytest.raises((BrokenRuleError, InputError)):
         check_environment(INSTANCE)
 
@@ -210,6 +213,6 @@ def test_estimates_of_ones_own_are_checked():
     with pytest.raises(InputError, match="estimates"):
         check_estimates([1])
     with pytest.raises(HindschedError, match="depend on lower_floor, units"):
-        declared_estimates(INSTANCE, {"every_job": True})
+        estimates_of(INSTANCE, {"every_job": True})
     with pytest.raises(HindschedError, match="depend on nothing"):
-        declared_estimates(generate("mlbroker", "small", 1), {"every_job": True})
+        estimates_of(generate("mlbroker", "small", 1), {"every_job": True})

@@ -25,7 +25,7 @@ from hindsched.online.checks import (
     reveal_slots,
     run_watched,
 )
-from hindsched.online.registry import algorithms, build_algorithm, declared_estimates
+from hindsched.online.registry import algorithms, build_algorithm, estimates_of
 from hindsched.online.simulator import environment_of, simulate
 
 MOST_JOBS = 4
@@ -54,7 +54,7 @@ def generated(family):
 def test_environments_hold_no_job_name_or_provenance(family):
     instance = generated(family)
     check_environment(instance)
-    told = environment_of(instance, declared_estimates(instance)).cluster
+    told = environment_of(instance, estimates_of(instance)).cluster
     assert instance.provenance is not None
     assert (told.name, told.provenance, told.jobs) == ("cluster", None, ())
 

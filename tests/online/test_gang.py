@@ -21,7 +21,7 @@ from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
 from hindsched.models.base import Commitments
 from hindsched.models.gang.sets import gang_sets
-from hindsched.online.gang.algorithms import ALGORITHMS
+from hindsched.online.gang.algorithms import ONLINE
 from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
@@ -110,7 +110,7 @@ def test_policies_decide_through_the_simulator_what_the_replay_decides(
     instance, estimates, threshold
 ):
     for name in POLICIES:
-        factory = ALGORITHMS[name]
+        factory = ONLINE.algorithms[name]
         given_settings = {}
         if name in ("easy", "conservative"):
             given_settings = {"estimates": estimates}

@@ -10,7 +10,7 @@ import pytest
 
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.online.mlbroker.algorithms import ALGORITHMS, r1
+from hindsched.online.mlbroker.algorithms import ONLINE, r1
 from hindsched.online.mlbroker.baselines import Local, RecedingHorizon
 from hindsched.online.mlbroker.rounding import dependent_round, repair, round2, round_workers
 from hindsched.online.registry import algorithms, build_algorithm
@@ -18,7 +18,7 @@ from hindsched.online.simulator import simulate
 from hindsched.solvers.families.mlbroker.methods import lagrangian_certificate
 from tests.strategies.mlbroker import make, scaled, surplus, two_jobs
 
-QUICK = [name for name in ALGORITHMS if name != "reoptimise"]
+QUICK = [name for name in ONLINE.algorithms if name != "reoptimise"]
 
 
 # Every algorithm

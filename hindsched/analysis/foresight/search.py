@@ -27,7 +27,7 @@ from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import Commitments, offline_program
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.online.registry import build_algorithm, declared_estimates
+from hindsched.online.registry import build_algorithm, estimates_of
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
@@ -332,7 +332,7 @@ def tree_estimates(futures: Futures, algorithm: OnlineAlgorithm) -> JsonObject:
             name = f"{job.name}#{len(jobs)}" if futures.record(s, at) not in jobs else ""
             jobs.setdefault(futures.record(s, at), job.model_copy(update={"name": name}))
     everything = futures.instances[0].with_fields(name="all futures", jobs=tuple(jobs.values()))
-    return declared_estimates(everything, algorithm.estimate_settings())
+    return estimates_of(everything, algorithm.estimate_settings())
 
 
 def commit_greedily(

@@ -20,16 +20,18 @@ from hindsched.instances.modes import modes, ps_for
 from hindsched.models.astraea.offline import spans
 from hindsched.models.windows.sets import num_columns
 from hindsched.online import protocol
+from hindsched.online.astraea.dynamics import AstraeaCluster, AstraeaState
 from hindsched.online.astraea.paper import Astraea, AstraeaLiteral, most_a_unit
+from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.baseline import FixedWidth
+from hindsched.online.baselines.cluster import Placement
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.baselines.ranked import comparable
-from hindsched.online.dynamics import Placement
+from hindsched.online.cluster_state import whole_window
 from hindsched.online.engines.batching import Admission
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import ServerBatches
-from hindsched.online.registry import Factory
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
 
@@ -48,7 +50,7 @@ class GandivaFair(FixedWidth):
     Parameters
     ----------
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     relaxes_constraints = True
@@ -101,7 +103,7 @@ class Hived(FixedWidth):
     Parameters
     ----------
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     relaxes_constraints = True
@@ -226,18 +228,6 @@ class AstraeaReoptimise(Reoptimise):
         return num_columns(known, spans(known, open_jobs, must=False, now=slot))
 
 
-ALGORITHMS: dict[str, Factory] = {
-    "astraea": Astraea,
-    "astraea-literal": AstraeaLiteral,
-    "dual-price": AstraeaDualPrice,
-    "reoptimise": AstraeaReoptimise,
-    "batchsche": Batchsche,
-    "gandiva-fair": GandivaFair,
-    "hived": Hived,
-    **relaxing_baselines(rigid=True),
-}
-
-
 LARGEST_LOG = 700.0  # beyond e^700 a ratio is no number any more; its logarithm is still given
 
 
@@ -254,10 +244,10 @@ def theorem(instance: AstraeaInstance) -> protocol.Theorem:
     tables = {job.name: modes(instance, job) for job in instance.jobs}
     jobs = [job for job in instance.jobs if len(tables[job.name])]
     if not jobs:
-        return protocol.theorem_of("ratio", None)
+        return protocol.theorem_record("ratio", None)
     theta_w, theta_p = (1.0 + most for most in most_a_unit((job, tables[job.name]) for job in jobs))
     sigma = 2.0 * (math.log2(theta_w) + math.log2(theta_p))
-    rounds = _rounds([job.utility.value(1) for job in jobs], sigma)
+    rounds = _lemma_rounds([job.utility.value(1) for job in jobs], sigma)
     longest = max(int(tables[job.name].duration.min()) for job in jobs)
     latest = max(job.arrival for job in jobs)
     batches = max(1, math.ceil(math.log2(max(longest, latest + 1))))
@@ -281,7 +271,7 @@ def theorem(instance: AstraeaInstance) -> protocol.Theorem:
          slots <= instance.horizon, float(slots)),
     ]  # fmt: skip
     overflows = log_value is None or log_value > LARGEST_LOG
-    return protocol.theorem_of(
+    return protocol.theorem_record(
         kind, None if log_value is None or overflows else math.exp(log_value), assumed,
         log10_value=None if log_value is None else log_value / math.log(10), sigma=sigma,
         theta_workers=theta_w, theta_ps=theta_p, batches=batches, **{"lambda": rounds},
@@ -322,7 +312,7 @@ def _flatness(job: AstraeaJob) -> float:
     return -float(job.utility.exponent)
 
 
-def _rounds(first: list[float], sigma: float) -> int:
+def _lemma_rounds(first: list[float], sigma: float) -> int:
     """Lemma 1's lambda."""
     positive = [value for value in first if value > 0]
     if not positive:
@@ -350,3 +340,21 @@ def _guarantee(jobs: list[AstraeaJob], rounds: int, batches: int) -> tuple[str, 
         log_value += low * math.log(max(scales)) - high * math.log(min(scales))
         return "ratio", log_value
     return "ratio", None
+
+
+ONLINE = FamilyOnline(
+    algorithms={
+        "astraea": Astraea,
+        "astraea-literal": AstraeaLiteral,
+        "dual-price": AstraeaDualPrice,
+        "reoptimise": AstraeaReoptimise,
+        "batchsche": Batchsche,
+        "gandiva-fair": GandivaFair,
+        "hived": Hived,
+        **relaxing_baselines(rigid=True),
+    },
+    state=AstraeaState,
+    committed_rows=whole_window,
+    build_cluster=AstraeaCluster,
+    theorems={"astraea": theorem},
+)

@@ -9,8 +9,7 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, private_units
 from hindsched.instances.modes import minibatch_times, most_workers
-from hindsched.online.cluster_state import OptionalJobsState, whole_window
-from hindsched.online.dynamics import (
+from hindsched.online.baselines.cluster import (
     Counts,
     Gang,
     GangCluster,
@@ -19,10 +18,11 @@ from hindsched.online.dynamics import (
     fill,
     gang_width,
 )
+from hindsched.online.cluster_state import OptionalJobsState
 from hindsched.online.protocol import Environment
 
 
-class State(OptionalJobsState[AstraeaJob]):
+class AstraeaState(OptionalJobsState[AstraeaJob]):
     """Rows of windows; jobs that did not do their work in time were given up."""
 
     def reveal_slot(self, job: AstraeaJob) -> int:
@@ -32,9 +32,6 @@ class State(OptionalJobsState[AstraeaJob]):
     def relaxed(self, formulation: str) -> str:
         """Jobs may pause, resize and move."""
         return f"{formulation.partition(',')[0]},preemptive"
-
-
-committed_rows = whole_window
 
 
 class AstraeaCluster(GangCluster):
@@ -162,6 +159,3 @@ class AstraeaCluster(GangCluster):
             self._users[v] = self._users.get(v, 0) - sign
             if not self._users[v]:
                 del self._bound[v]
-
-
-build_cluster = AstraeaCluster

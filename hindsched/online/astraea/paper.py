@@ -30,7 +30,7 @@ from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import Modes, durations, modes, ps_for
 from hindsched.models.astraea import offline as models
-from hindsched.online.dynamics import fill
+from hindsched.online.baselines.cluster import fill
 from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.protocol import Environment
@@ -156,7 +156,7 @@ class TenantRound:
         return rows
 
 
-class ModelRound(TenantRound):
+class TenantModelRound(TenantRound):
     """A round in which schedules are found by subproblem (9) as an integer program.
 
     A job keeps its program until it is placed, as long as its values by slot stay the same.
@@ -290,9 +290,9 @@ class Astraea(GeometricBatches):
     def run_round(self, jobs: list[AstraeaJob], horizon: int) -> list[Admission]:
         """Phase 1 within fair shares, phase 2 on what all tenants leave unused."""
         base = self.round_base
-        kind = ModelRound if self.engine == "model" else self.make_round
+        kind = TenantModelRound if self.engine == "model" else self.make_round
         current = kind(self.cluster, horizon, self.price_bases(self.batch))
-        if isinstance(current, ModelRound):
+        if isinstance(current, TenantModelRound):
             current.kept = self._kept
         admitted: list[Admission] = []
         left = list(jobs)

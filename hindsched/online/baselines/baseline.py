@@ -1,4 +1,4 @@
-"""Baselines over a family's `Cluster`: their frame, and ``fifo``, ``drf`` and ``optimus``."""
+"""The frame of baselines over a `BaselineCluster`, and ``fifo``, ``drf`` and ``optimus``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import heapq
 import math
 from abc import abstractmethod
 from fractions import Fraction
+from typing import Any
 
-from hindsched.instances.base import JobRecord, family_module
-from hindsched.online.dynamics import Cluster, Gangs, Placement
+from hindsched.errors import InputError
+from hindsched.instances.base import JobRecord
+from hindsched.online.base import family_online
+from hindsched.online.baselines.cluster import BaselineCluster, Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 
 
@@ -25,9 +28,11 @@ class Baseline(OnlineAlgorithm):
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
-        dynamics = family_module("online", environment.cluster.family, "dynamics")
-        self.environment = environment
-        self.cluster: Cluster = dynamics.build_cluster(environment)
+        family = environment.cluster.family
+        build_cluster = family_online(family).build_cluster
+        if build_cluster is None:
+            raise InputError("family", family, "must be one with a cluster for baselines")
+        self.environment, self.cluster = environment, build_cluster(environment)
         self.cluster.gangs = self.gangs
         self.jobs: dict[str, JobRecord] = {}
         self.remaining: dict[str, Fraction] = {}
@@ -138,7 +143,7 @@ class Fifo(FixedWidth):
     Parameters
     ----------
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     def reallocate(self) -> None:
@@ -176,7 +181,9 @@ class Drf(Baseline):
         self.held = {**self.held, **progressive_filling(self.cluster, waiting)}
 
 
-def progressive_filling(cluster: Cluster, jobs: dict[str, object]) -> dict[str, Placement]:
+def progressive_filling(
+    cluster: BaselineCluster[Any], jobs: dict[str, object]
+) -> dict[str, Placement]:
     """Book workers one by one, always for the smallest dominant share that can still grow.
 
     What each of `jobs`, which are in the order of arrival, then holds, if anything.

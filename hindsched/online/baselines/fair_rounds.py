@@ -94,7 +94,7 @@ class FairRounds(FixedWidth):
     Parameters
     ----------
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     every_slot = True

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TypeVar
 
+from hindsched.online.base import Factory
 from hindsched.online.baselines.baseline import Optimus
 from hindsched.online.baselines.fair_rounds import Gavel, Themis
 from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.online.registry import Factory
 
 Baseline = TypeVar("Baseline", bound=OnlineAlgorithm)
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.online.baselines.baseline import FixedWidth
-from hindsched.online.dynamics import Gangs
+from hindsched.online.baselines.cluster import Gangs
 from hindsched.online.protocol import AtLeastZero, Capabilities, Decision, Environment, Natural
 
 
@@ -34,7 +34,7 @@ class Ranked(FixedWidth):
         Give each job in turn as many workers as it can use and as fit. Without, all of its fixed
         number of workers or none.
     gangs : {"drawn", "half", "ideal", "best"}
-        That number where jobs are not elastic, see `hindsched.online.dynamics.Gangs`.
+        That number where jobs are not elastic, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     def __init__(self, elastic: bool = True, gangs: Gangs = "ideal") -> None:
@@ -117,7 +117,7 @@ class Tiresias(Ranked):
         Slots that a job which has run before holds its gang in vain when it resumes or moves; 0
         for free preemption.
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     relaxes_constraints = True
@@ -151,7 +151,7 @@ class TiresiasL(Tiresias):
     restore_slots : int
         As in `Tiresias`.
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     def __init__(

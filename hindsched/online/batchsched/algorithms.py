@@ -27,11 +27,14 @@ from hindsched.json_types import JsonObject
 from hindsched.models.base import Subproblem, subproblem
 from hindsched.models.batchsched.offline import MOST_IN_SUBPROBLEM
 from hindsched.models.windows.sets import WindowJobSets, num_columns, priced_sets
+from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.baseline import Drf, Fifo
+from hindsched.online.baselines.cluster import largest_share
 from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
 from hindsched.online.batchsched.baselines import AntMan, Wspt
-from hindsched.online.dynamics import largest_share
+from hindsched.online.batchsched.dynamics import BatchschedCluster, BatchschedState
+from hindsched.online.cluster_state import whole_window
 from hindsched.online.engines.batching import Admission, Offer, Rows
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import Engine
@@ -42,8 +45,14 @@ from hindsched.online.engines.server_batches import (
     resource_units,
     volumes,
 )
-from hindsched.online.protocol import Count, Decision, Environment, Positive, Theorem, theorem_of
-from hindsched.online.registry import Factory
+from hindsched.online.protocol import (
+    Count,
+    Decision,
+    Environment,
+    Positive,
+    Theorem,
+    theorem_record,
+)
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
@@ -57,7 +66,7 @@ PriceBase = Annotated[float, Field(gt=1, allow_inf_nan=False)]
 OBSERVED_ALPHA = 4  # what the paper observes in its simulations
 
 
-class ModelRound(ServerRound):
+class ServerModelRound(ServerRound):
     """A sub-round of the engine ``model``; programs are kept by job until it is placed."""
 
     batches: BatchschedOnline
@@ -158,7 +167,7 @@ class BatchschedOnline(ServerBatches):
         super().start(environment)
         self.cluster: BatchschedInstance = environment.cluster
         self.kept: dict[str, tuple[int, Subproblem]] = {}
-        self.make_round = ModelRound if self.engine == "model" else ServerRound
+        self.make_round = ServerModelRound if self.engine == "model" else ServerRound
 
     def density_range(self) -> tuple[float, float]:
         """Smallest and largest density: declared, or of the jobs seen so far."""
@@ -349,23 +358,6 @@ class BatchschedDualPrice(DualPrice):
             self.lengthen(self.build_oracle(environment.cluster, environment.formulation).rows)
 
 
-ALGORITHMS: dict[str, Factory] = {
-    "batchsched": BatchschedOnline,
-    "batchsched-exact": BatchschedExact,
-    "batchsched-adaptive": BatchschedAdaptive,
-    "dual-price": BatchschedDualPrice,
-    "reoptimise": BatchschedReoptimise,
-    "fifo": Fifo,
-    "drf": relaxing(Drf),
-    "antman": AntMan,
-    "tiresias": Tiresias,
-    "tiresias-l": TiresiasL,
-    "wspt": Wspt,
-    "greedy-rtl": GreedyRtl,
-    **relaxing_baselines(rigid=True),
-}
-
-
 def densities(instance: BatchschedInstance) -> Floats:
     """Weight per least volume of every job."""
     return np.array([job.weight / volumes(instance, job).min() for job in instance.jobs])
@@ -380,7 +372,7 @@ def theorem(instance: BatchschedInstance) -> Theorem:
     implies; lambda takes the horizon at which the last batch is planned.
     """
     if not instance.jobs:
-        return theorem_of("ratio", None)
+        return theorem_record("ratio", None)
     density = densities(instance)
     servers, resources = instance.server_capacity.shape
     last = max(int(modes(instance, job).duration.min()) for job in instance.jobs)
@@ -410,7 +402,7 @@ def theorem(instance: BatchschedInstance) -> Theorem:
          share <= 1.0 / log_base, share * log_base),
         ("F, the weights and their minimum are known in advance", False, spread),
     ]  # fmt: skip
-    return theorem_of(
+    return theorem_record(
         "ratio", 4.0 * alpha, assumed, alpha=alpha, alpha_constant=OBSERVED_ALPHA,
         alpha_per_batch={str(tau): value for tau, value in per_batch.items()},
         log2_lambda=log_base, max_weight_ratio=gamma,
@@ -428,3 +420,27 @@ def declared_estimates(instance: BatchschedInstance) -> JsonObject:
     found = densities(instance)
     low, high = (float(found.min()), float(found.max())) if found.size else (1.0, 1.0)
     return {"density": {"lowest": low, "highest": high}}
+
+
+ONLINE = FamilyOnline(
+    algorithms={
+        "batchsched": BatchschedOnline,
+        "batchsched-exact": BatchschedExact,
+        "batchsched-adaptive": BatchschedAdaptive,
+        "dual-price": BatchschedDualPrice,
+        "reoptimise": BatchschedReoptimise,
+        "fifo": Fifo,
+        "drf": relaxing(Drf),
+        "antman": AntMan,
+        "tiresias": Tiresias,
+        "tiresias-l": TiresiasL,
+        "wspt": Wspt,
+        "greedy-rtl": GreedyRtl,
+        **relaxing_baselines(rigid=True),
+    },
+    state=BatchschedState,
+    committed_rows=whole_window,
+    build_cluster=BatchschedCluster,
+    declared_estimates=declared_estimates,
+    theorems={"batchsched": theorem},
+)

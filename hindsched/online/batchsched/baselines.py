@@ -10,7 +10,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.modes import Modes, modes
 from hindsched.online import protocol
 from hindsched.online.baselines.baseline import Baseline
-from hindsched.online.dynamics import Gangs
+from hindsched.online.baselines.cluster import Gangs
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.batchsched.list_schedule import list_jobs
@@ -43,7 +43,7 @@ class AntMan(Baseline):
         Slots that a suspended job holds its workers in vain when it resumes; 0 for free
         preemption. Shrinking and growing cost nothing.
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     relaxes_constraints = True

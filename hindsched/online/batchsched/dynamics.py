@@ -11,14 +11,14 @@ from hindsched.errors import Refused
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import most_workers
-from hindsched.online.cluster_state import ClusterState, whole_window
-from hindsched.online.dynamics import Counts, Gang, GangCluster, fill
+from hindsched.online.baselines.cluster import Counts, Gang, GangCluster, fill
+from hindsched.online.cluster_state import ClusterState
 from hindsched.online.protocol import Environment, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 
 
-class State(ClusterState[BatchschedJob]):
+class BatchschedState(ClusterState[BatchschedJob]):
     """Rows of windows, and how much work they leave undone: every job must finish."""
 
     instance: BatchschedInstance
@@ -48,9 +48,6 @@ class State(ClusterState[BatchschedJob]):
     def report(self) -> Report:
         """Name the jobs that were never finished."""
         return {"unfinished": list(self._left)}
-
-
-committed_rows = whole_window
 
 
 class BatchschedCluster(GangCluster):
@@ -118,6 +115,3 @@ def _spread(free: Floats, count: int, worker: Floats) -> Counts | None:
     """Put workers on the servers with most room for them."""
     room = how_many_left(free, worker, count)
     return fill(room, np.argsort(-room, kind="stable"), count) if room.sum() >= count else None
-
-
-build_cluster = BatchschedCluster

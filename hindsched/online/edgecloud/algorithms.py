@@ -12,15 +12,17 @@ import numpy as np
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online import protocol
+from hindsched.online.base import FamilyOnline
+from hindsched.online.baselines.cluster import Gangs
 from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.baselines.ranked import Ranked, ShortestRemaining, TiresiasL
-from hindsched.online.dynamics import Gangs
+from hindsched.online.cluster_state import this_slot
 from hindsched.online.edgecloud.batchsche import BatchSche
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
+from hindsched.online.edgecloud.dynamics import EdgecloudCluster, EdgecloudState
 from hindsched.online.edgecloud.resources import CloudSite, ParameterServers, StorageLedger, no_room
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
-from hindsched.online.registry import Factory
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
@@ -242,7 +244,7 @@ class Srtf(_AtTheEdge, ShortestRemaining):
         Send a job that finds no free gang when its data arrives to the cloud as a whole. Without,
         only jobs whose type has no edge worker go there.
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     relaxes_constraints = True
@@ -271,21 +273,6 @@ class EdgeTiresiasL(_AtTheEdge, TiresiasL):
         self.cloud = cloud
 
 
-ALGORITHMS: dict[str, Factory] = {
-    "edgecloud": Edgecloud,
-    "edgecloud-marginal": EdgecloudMarginal,
-    "edgecloud-escape": EdgecloudEscape,
-    "edgecloud-edge-only": EdgecloudEdgeOnly,
-    "dual-price": EdgecloudDualPrice,
-    "reoptimise": EdgecloudReoptimise,
-    "srtf": Srtf,
-    "tiresias-l": EdgeTiresiasL,
-    "batchsche": BatchSche,
-    "all-cloud": AllCloud,
-    **relaxing_baselines(rigid=False),
-}
-
-
 def theorem(instance: EdgecloudInstance, epsilon: float = 1.0) -> protocol.Theorem:
     """Theorem 3: with (1 + epsilon) speed, ``D_max (1 + 1 / epsilon)``-competitive for (2).
 
@@ -293,7 +280,7 @@ def theorem(instance: EdgecloudInstance, epsilon: float = 1.0) -> protocol.Theor
     the printed proof leaves open.
     """
     if not instance.jobs:
-        return protocol.theorem_of("ratio", None, quantities={})
+        return protocol.theorem_record("ratio", None, quantities={})
     chunks = int(instance.chunks.max())
     constant = 1 + 1 / epsilon
     swapped = _overtaking(instance)
@@ -309,7 +296,7 @@ def theorem(instance: EdgecloudInstance, epsilon: float = 1.0) -> protocol.Theor
         "Lemma 4 needs the second assumption. The corrected dual is feasible but proves less."
     )
     quantities = {"epsilon": epsilon, "ratio_for_(4)": constant, "D_max": chunks}
-    return protocol.theorem_of(
+    return protocol.theorem_record(
         "ratio", chunks * constant, assumed, quantities=quantities, note=note
     )
 
@@ -331,3 +318,24 @@ def _missing_ps(instance: EdgecloudInstance) -> int:
     clouds = {kind: instance.cloud_ps(kind) for kind in jobs}
     short = [jobs[k] - at_edge[k] - n for k, n in clouds.items() if n is not None]
     return max([0, *short])
+
+
+ONLINE = FamilyOnline(
+    algorithms={
+        "edgecloud": Edgecloud,
+        "edgecloud-marginal": EdgecloudMarginal,
+        "edgecloud-escape": EdgecloudEscape,
+        "edgecloud-edge-only": EdgecloudEdgeOnly,
+        "dual-price": EdgecloudDualPrice,
+        "reoptimise": EdgecloudReoptimise,
+        "srtf": Srtf,
+        "tiresias-l": EdgeTiresiasL,
+        "batchsche": BatchSche,
+        "all-cloud": AllCloud,
+        **relaxing_baselines(rigid=False),
+    },
+    state=EdgecloudState,
+    committed_rows=this_slot,  # what has begun in the cloud goes on; the rest stays open
+    build_cluster=EdgecloudCluster,
+    theorems={"edgecloud": theorem},
+)

@@ -25,8 +25,8 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.cluster_state import ClusterState, this_slot
-from hindsched.online.dynamics import Cluster, Placement, gang_width
+from hindsched.online.baselines.cluster import BaselineCluster, Placement, gang_width
+from hindsched.online.cluster_state import ClusterState
 from hindsched.online.edgecloud import resources
 from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
@@ -41,7 +41,7 @@ OPEN_ROWS = ({"chunk", "server", "worker", "from"}, STOP_KEYS, {"ps", "from"})
 ROWS = (*OPEN_ROWS, runs.EDGE_KEYS, runs.CLOUD_KEYS, runs.PS_KEYS)  # keys of the kinds of rows
 
 
-class State(ClusterState[EdgecloudJob]):
+class EdgecloudState(ClusterState[EdgecloudJob]):
     """Runs and holds; knows what ran when."""
 
     instance: EdgecloudInstance
@@ -134,10 +134,7 @@ class State(ClusterState[EdgecloudJob]):
         return EdgecloudSolution(self.instance, ran, runs.Runs.of(holds), self.formulation)
 
 
-committed_rows = this_slot  # what has begun in the cloud goes on; the rest stays open
-
-
-class EdgecloudCluster(Cluster[EdgecloudJob]):
+class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
     """First free workers in the order of the servers, and any free PS.
 
     To the cloud go jobs that no edge worker can serve, and by `offload` ``narrow``: a job that
@@ -350,6 +347,3 @@ class EdgecloudCluster(Cluster[EdgecloudJob]):
         parts.append(self._site.start(slot))
         names = dict.fromkeys(name for part in parts for name in part)
         return {name: [row for part in parts for row in part.get(name, ())] for name in names}
-
-
-build_cluster = EdgecloudCluster

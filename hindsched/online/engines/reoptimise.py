@@ -19,8 +19,9 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, JobRecord, family_module
+from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject
+from hindsched.online.base import family_online
 from hindsched.online.protocol import (
     Count,
     Decision,
@@ -81,7 +82,7 @@ class Reoptimise(OnlineAlgorithm):
     def start(self, environment: Environment) -> None:
         """Begin with no jobs and no plan."""
         self._environment = environment
-        self._dynamics = family_module("online", environment.cluster.family, "dynamics")
+        self._committed_rows = family_online(environment.cluster.family).committed_rows
         self._rolling = RollingProgram(
             environment.cluster, environment.formulation, options=self.options
         )
@@ -102,7 +103,7 @@ class Reoptimise(OnlineAlgorithm):
         for name, rows in self._plan.items():
             if name in self._locked:
                 continue
-            promised, whole_job = self._dynamics.committed_rows(rows, slot)
+            promised, whole_job = self._committed_rows(rows, slot)
             if promised:
                 new[name] = promised
             if whole_job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.sets import GangSets, gang_sets
 from hindsched.online import protocol
-from hindsched.online.engines import reoptimise
-from hindsched.online.gang.policies import KNOWN_POLICIES, held
-from hindsched.online.registry import Factory
+from hindsched.online.base import FamilyOnline
+from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.gang.dynamics import GangState, committed_rows
+from hindsched.online.gang.queue_policies import KNOWN_POLICIES, held
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.families.gang import search
 from hindsched.solvers.oracles.rows import PriceRow
@@ -23,7 +24,7 @@ MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
 """Size up to which the program is solved; beyond, plans are orders of the open jobs."""
 
 
-class Reoptimise(reoptimise.Reoptimise):
+class GangReoptimise(Reoptimise):
     """Solve the program over the known jobs at each arrival; where it is too large, search.
 
     Parameters
@@ -88,7 +89,7 @@ class Reoptimise(reoptimise.Reoptimise):
             self._plan[job.name] = [{**span, **held(instance, job.gpus, plan.held[number])}]
 
 
-class DualPrice(Reoptimise):
+class GangDualPrice(GangReoptimise):
     """Prices of the bound over the known jobs; who expects to start first at them is placed first.
 
     Parameters
@@ -169,10 +170,6 @@ class Hindsight(protocol.OnlineAlgorithm):
         return min(self._begins, default=None)
 
 
-ALGORITHMS: dict[str, Factory] = {**KNOWN_POLICIES}
-ALGORITHMS |= {"dual-price": DualPrice, "reoptimise": Reoptimise, "hindsight": Hindsight}
-
-
 def srtf_theorem(instance: GangInstance) -> protocol.Theorem:
     """One GPU and equal weights: optimal, also among schedules that pause (Schrage 1968)."""
     weights = instance.weights
@@ -196,10 +193,17 @@ def wspt_theorem(instance: GangInstance) -> protocol.Theorem:
 def _promise(value: float, missed: Mapping[str, float]) -> protocol.Theorem:
     """A ratio, and None where an assumption is missed by a factor above 1."""
     assumed = [(name, times <= 1, float(times)) for name, times in missed.items()]
-    return protocol.theorem_of("ratio", value if max(missed.values()) <= 1 else None, assumed)
+    return protocol.theorem_record("ratio", value if max(missed.values()) <= 1 else None, assumed)
 
 
-THEOREM_ALGORITHMS: dict[str, Callable[[GangInstance], protocol.Theorem]] = {
-    "srtf": srtf_theorem,
-    "wspt": wspt_theorem,
-}
+ONLINE = FamilyOnline(
+    algorithms={
+        **KNOWN_POLICIES,
+        "dual-price": GangDualPrice,
+        "reoptimise": GangReoptimise,
+        "hindsight": Hindsight,
+    },
+    state=GangState,
+    committed_rows=committed_rows,
+    theorems={"srtf": srtf_theorem, "wspt": wspt_theorem},
+)

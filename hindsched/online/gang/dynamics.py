@@ -34,7 +34,7 @@ STOP_KEYS = {"to"}
 
 
 @dataclass
-class Run:
+class GpuRun:
     """GPUs that a job holds without a change."""
 
     job: int
@@ -45,7 +45,7 @@ class Run:
     held: Ints  # by server, where named, (servers,)
 
 
-class State(ClusterState[GangJob]):
+class GangState(ClusterState[GangJob]):
     """Runs gangs and knows when their work is done."""
 
     instance: GangInstance
@@ -56,9 +56,9 @@ class State(ClusterState[GangJob]):
         self._servers = [server.name for server in instance.servers or ()]
         work = instance.durations * instance.job_gpus if self._is_elastic else instance.durations
         self._left = work.tolist()
-        self._pending: list[Run] = []
-        self._running: dict[int, Run] = {}
-        self._history: list[Run] = []
+        self._pending: list[GpuRun] = []
+        self._running: dict[int, GpuRun] = {}
+        self._history: list[GpuRun] = []
         self._undone = len(instance.jobs)
 
     def relaxed(self, formulation: str) -> str:
@@ -101,14 +101,14 @@ class State(ClusterState[GangJob]):
         self._undone -= len(done)
         return tuple(self.instance.jobs[job].name for job in done)
 
-    def _read(self, where: str, job: int, row: Assignment) -> Run:
+    def _read(self, where: str, job: int, row: Assignment) -> GpuRun:
         """A row that begins a run, in the file's form or open."""
         is_open = "to" not in row
         span = frozenset({"from"} if is_open else {"from", "to"})
         held = read_gpus(self.instance, self._servers, where, row, span)
         first, last = read_span(where, {**row, "to": MOST_SLOTS} if is_open else row, MOST_SLOTS)
         named = np.zeros(len(self._servers), dtype=np.int64) if isinstance(held, int) else held
-        return Run(job, first, last, is_open, int(np.sum(held)), named)
+        return GpuRun(job, first, last, is_open, int(np.sum(held)), named)
 
     def apply(self, slot: int, decision: Decision) -> None:
         """End runs, then begin those whose slot has come."""
@@ -126,7 +126,7 @@ class State(ClusterState[GangJob]):
         for run in sorted(due, key=lambda run: run.first):
             self._begin(run)
 
-    def _begin(self, run: Run) -> None:
+    def _begin(self, run: GpuRun) -> None:
         """A run begins; one that is open ends with the work that is left."""
         where, job = f"job {self.instance.jobs[run.job].name}, slot {run.first}", run.job
         if job in self._running:
@@ -147,14 +147,14 @@ class State(ClusterState[GangJob]):
             raise Refused("irrevocable", where, "the run began in this slot")
         self._end(run, slot - 1)
 
-    def _end(self, run: Run, last: int) -> None:
+    def _end(self, run: GpuRun, last: int) -> None:
         """A run ends: its work is counted."""
         del self._running[run.job]
         run.last = last
         self._left[run.job] -= (last - run.first + 1) * self._speed(run)
         self._history.append(run)
 
-    def _speed(self, run: Run) -> int:
+    def _speed(self, run: GpuRun) -> int:
         """Work done in a slot."""
         return run.gpus if self._is_elastic else 1
 

@@ -18,6 +18,8 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.online.base import FamilyOnline
+from hindsched.online.cluster_state import this_slot
 from hindsched.online.mlbroker.baselines import (
     Central,
     Local,
@@ -25,10 +27,9 @@ from hindsched.online.mlbroker.baselines import (
     RecedingHorizon,
     ReoptimiseWithForecasts,
 )
-from hindsched.online.mlbroker.dynamics import Broker
+from hindsched.online.mlbroker.dynamics import Broker, MlbrokerState
 from hindsched.online.mlbroker.rounding import Rounding, repair, round_server, round_workers
-from hindsched.online.protocol import Environment, Positive, Report, Theorem, theorem_of
-from hindsched.online.registry import Factory
+from hindsched.online.protocol import Environment, Positive, Report, Theorem, theorem_record
 from hindsched.solvers.families.mlbroker.placements import (
     priced_placement,
     relocated,
@@ -176,19 +177,6 @@ class MlbrokerCheaper(SlotBySlot):
         super().__init__()
 
 
-ALGORITHMS: dict[str, Factory] = {
-    "mlbroker": Mlbroker,
-    "mlbroker-tight": MlbrokerTight,
-    "mlbroker-prices": MlbrokerPrices,
-    "mlbroker-cheaper": MlbrokerCheaper,
-    "receding-horizon": RecedingHorizon,
-    "reoptimise": ReoptimiseWithForecasts,
-    "local": Local,
-    "central": Central,
-    "oasis-style": OasisStyle,
-}
-
-
 def r1(epsilon: float) -> float:
     """Theorem 3's ratio, 2 + (1 + eps) ln(1 + 1 / eps): falls towards 3 as eps grows."""
     if not 0 < epsilon < math.inf:
@@ -243,4 +231,22 @@ def theorem(instance: MlbrokerInstance, epsilon: float = 0.01) -> Theorem:
         "r2 as printed depends on the currency and on the unit of data; it bounds nothing and is "
         "shown only because the paper states it"
     )
-    return theorem_of("ratio", value, assumed, quantities=quantities, warning=warning)
+    return theorem_record("ratio", value, assumed, quantities=quantities, warning=warning)
+
+
+ONLINE = FamilyOnline(
+    algorithms={
+        "mlbroker": Mlbroker,
+        "mlbroker-tight": MlbrokerTight,
+        "mlbroker-prices": MlbrokerPrices,
+        "mlbroker-cheaper": MlbrokerCheaper,
+        "receding-horizon": RecedingHorizon,
+        "reoptimise": ReoptimiseWithForecasts,
+        "local": Local,
+        "central": Central,
+        "oasis-style": OasisStyle,
+    },
+    state=MlbrokerState,
+    committed_rows=this_slot,  # workers are elastic
+    theorems={"mlbroker": theorem},
+)

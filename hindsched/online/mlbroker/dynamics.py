@@ -14,7 +14,7 @@ import numpy as np
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.online.cluster_state import ClusterState, this_slot
+from hindsched.online.cluster_state import ClusterState
 from hindsched.online.protocol import (
     NOTHING,
     Capabilities,
@@ -28,7 +28,7 @@ from hindsched.solutions.mlbroker.solution import used_by
 from hindsched.solutions.rows import write_counts
 
 
-class State(ClusterState[MlbrokerJob]):
+class MlbrokerState(ClusterState[MlbrokerJob]):
     """Placements slot by slot; what a slot brings is told in it."""
 
     instance: MlbrokerInstance
@@ -46,9 +46,6 @@ class State(ClusterState[MlbrokerJob]):
             for job in self.instance.jobs
             if job.arrival <= slot <= job.departure
         }
-
-
-committed_rows = this_slot  # workers are elastic
 
 
 class Broker(OnlineAlgorithm):

@@ -14,15 +14,18 @@ from hindsched.instances.base import Server
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online import protocol
+from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.baseline import Drf, Fifo, Optimus
+from hindsched.online.baselines.cluster import largest_share
 from hindsched.online.baselines.fair_rounds import Gavel, Themis
 from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
-from hindsched.online.dynamics import largest_share
+from hindsched.online.cluster_state import OptionalJobsState, this_slot
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import PrimalDual
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, ROUNDS, Reoptimise
 from hindsched.online.oasis.baselines import Dorm, Rrh
+from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.oasis.prices import (
     POOLS,
     ExponentialPrices,
@@ -31,7 +34,6 @@ from hindsched.online.oasis.prices import (
     log_utilities,
     price_bounds,
 )
-from hindsched.online.registry import Factory
 from hindsched.solutions.base import build_solution
 from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
@@ -218,24 +220,6 @@ class OasisReoptimise(Reoptimise):
         self._count(slot, objective, bound, not within_gap(objective, bound, self.gap))
 
 
-ALGORITHMS: dict[str, Factory] = {
-    "oasis": Oasis,
-    "oasis-chunk": OasisChunk,
-    "dual-price": DualPrice,
-    "reoptimise": OasisReoptimise,
-    "fifo": partial(Fifo, gangs="drawn"),
-    "drf": Drf,
-    "rrh": Rrh,
-    "dorm": Dorm,
-    "shortest-remaining": ShortestRemaining,
-    "least-attained": LeastAttained,
-    "optimus": Optimus,
-    "gavel": Gavel,
-    "themis": Themis,
-    "sia": Sia,
-}
-
-
 def declared_estimates(
     instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file"
 ) -> JsonObject:
@@ -256,7 +240,7 @@ def theorem(
     U, L, eta and alpha, as natural logarithms where they underflow.
     """
     if not instance.jobs:
-        return protocol.theorem_of("ratio", None, quantities={})
+        return protocol.theorem_record("ratio", None, quantities={})
     bounds = price_bounds(instance, lower_floor, units)
     alpha = max(bound.alpha for bound in bounds.values())
     workers = instance.worker_demand, instance.worker_capacity
@@ -277,4 +261,29 @@ def theorem(
             "log_upper": told["log_upper"], "log_eta": told.get("log_eta"), "alpha": bound.alpha,
             "log_lower": min(told["log_lower"].values(), default=None),
         }  # fmt: skip
-    return protocol.theorem_of("ratio", 2 * alpha, assumed, quantities=quantities)
+    return protocol.theorem_record("ratio", 2 * alpha, assumed, quantities=quantities)
+
+
+ONLINE = FamilyOnline(
+    algorithms={
+        "oasis": Oasis,
+        "oasis-chunk": OasisChunk,
+        "dual-price": DualPrice,
+        "reoptimise": OasisReoptimise,
+        "fifo": partial(Fifo, gangs="drawn"),
+        "drf": Drf,
+        "rrh": Rrh,
+        "dorm": Dorm,
+        "shortest-remaining": ShortestRemaining,
+        "least-attained": LeastAttained,
+        "optimus": Optimus,
+        "gavel": Gavel,
+        "themis": Themis,
+        "sia": Sia,
+    },
+    state=OptionalJobsState,
+    committed_rows=this_slot,  # workers are elastic
+    build_cluster=OasisCluster,
+    declared_estimates=declared_estimates,
+    theorems={"oasis": theorem},
+)

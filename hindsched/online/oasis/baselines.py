@@ -20,7 +20,7 @@ from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
 from hindsched.online.baselines.baseline import Baseline, FixedWidth, progressive_filling
-from hindsched.online.dynamics import Gangs, Placement
+from hindsched.online.baselines.cluster import Gangs, Placement
 from hindsched.online.oasis.dynamics import OasisCluster, Units
 from hindsched.online.protocol import AtLeastZero, Count, Environment, Report
 from hindsched.solvers.door.options import SolveOptions
@@ -239,7 +239,7 @@ class Rrh(FixedWidth):
     threshold : float
         Admission threshold, in units of utility.
     gangs : {"drawn", "half", "ideal", "best"}
-        Width of the gangs, see `hindsched.online.dynamics.Gangs`.
+        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
     def __init__(self, threshold: float = 0.0, gangs: Gangs = "ideal") -> None:

@@ -10,14 +10,11 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-from hindsched.online.cluster_state import OptionalJobsState, this_slot
-from hindsched.online.dynamics import Placement, ServerCluster
+from hindsched.online.baselines.cluster import Placement, ServerCluster
 from hindsched.online.protocol import Environment
 
 Units = dict[tuple[str, int], int]
 """Workers and PSs of a job by role and group of servers."""
-State = OptionalJobsState  # rows of workers and PSs; who did not reach its work was given up
-committed_rows = this_slot  # workers are elastic
 
 
 class OasisCluster(ServerCluster):
@@ -133,6 +130,3 @@ class OasisCluster(ServerCluster):
         if job.name not in self._most:
             self._most[job.name] = self.instance.most_workers(job)
         return self._most[job.name]
-
-
-build_cluster = OasisCluster

@@ -78,10 +78,10 @@ def test_a_class_is_served_as_in_process(family, tmp_path):
     (tmp_path / "mine.py").write_text(
         f"""
 import hindsched as hs
-from hindsched.online.{family}.algorithms import ALGORITHMS
+from hindsched.online.{family}.algorithms import ONLINE
 class Mine(hs.OnlineAlgorithm):
     def start(self, environment):
-        self.inner = ALGORITHMS[{OWN[family]!r}]()
+        self.inner = ONLINE.algorithms[{OWN[family]!r}]()
         self.inner.start(environment)
     def step(self, slot, arrivals):
         return self.inner.step(slot, arrivals)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from hindsched.online.cluster_state import ClusterState, whole_window
-
-committed_rows = whole_window
+from hindsched.online.cluster_state import ClusterState
 
 
-class State(ClusterState):
+class TollboothState(ClusterState):
     """The rows so far; all that could be told of progress while cars pass is when they end."""

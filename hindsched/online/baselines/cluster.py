@@ -1,7 +1,7 @@
 """The cluster as a baseline sees it: what is free, where a job would go, how fast it progresses.
 
-Baselines are written once over `Cluster`; a family's ``online/<family>/dynamics.py`` says what a
-placement is and what work is.
+Baselines are written once over `BaselineCluster`; a family's ``online/<family>/dynamics.py`` says
+what a placement is and what work is.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def gang_width(gangs: Gangs, drawn: Callable[[], int], most: int) -> int:
     return most if gangs == "ideal" else -(-most // 2)
 
 
-class Cluster(ABC, Generic[Job]):
+class BaselineCluster(ABC, Generic[Job]):
     """Free capacity, placement and progress; a baseline books on it and never elsewhere."""
 
     gangs: Gangs = "drawn"  # set by the baseline
@@ -167,7 +167,7 @@ class Cluster(ABC, Generic[Job]):
         """Rows by job that say what runs in `slot`: all jobs that do, and what each holds."""
 
 
-class ServerCluster(Cluster[JobRecord]):
+class ServerCluster(BaselineCluster[JobRecord]):
     """Servers of two roles, ``workers`` and ``ps``, of which each unit takes its resources.
 
     What is `free` of a role has the shape (servers, resources); one array if both roles share it.

@@ -24,7 +24,7 @@ from hindsched.solvers.kernels.gang.timeline import FOREVER
 FIRST_JOBS = 256  # for which there is room; it doubles
 
 
-class ReplayedPolicy(OnlineAlgorithm):
+class QueuePolicy(OnlineAlgorithm):
     """A policy whose state stands in the kernel."""
 
     name: ClassVar[str]  # among `POLICIES`
@@ -111,27 +111,27 @@ def held(instance: GangInstance, gpus: int, by_server: Ints) -> Assignment:
     return {"servers": write_counts(by_server, [server.name for server in instance.servers or ()])}
 
 
-class Fifo(ReplayedPolicy, name="fifo"):
+class GangFifo(QueuePolicy, name="fifo"):
     """Strict first in, first out: a head that does not fit blocks the queue."""
 
 
-class FifoSkip(ReplayedPolicy, name="fifo-skip"):
+class FifoSkip(QueuePolicy, name="fifo-skip"):
     """First fit: in order of submission, whoever fits starts."""
 
 
-class Sjf(ReplayedPolicy, name="sjf"):
+class Sjf(QueuePolicy, name="sjf"):
     """Shortest job first, by duration; whoever fits starts."""
 
 
-class SmallestFirst(ReplayedPolicy, name="smallest-first"):
+class SmallestFirst(QueuePolicy, name="smallest-first"):
     """Smallest GPU-seconds first; whoever fits starts."""
 
 
-class Wspt(ReplayedPolicy, name="wspt"):
+class GangWspt(QueuePolicy, name="wspt"):
     """Smallest GPU-seconds over weight first (Smith 1956); whoever fits starts."""
 
 
-class Easy(ReplayedPolicy, name="easy"):
+class Easy(QueuePolicy, name="easy"):
     """EASY backfilling: later jobs start if they do not delay the head (Lifka 1995).
 
     Parameters
@@ -154,11 +154,11 @@ class Conservative(Easy, name="conservative"):
     """
 
 
-class Srtf(ReplayedPolicy, name="srtf"):
+class GangSrtf(QueuePolicy, name="srtf"):
     """Shortest remaining time first: pauses and moves jobs, knows durations."""
 
 
-class Las(ReplayedPolicy, name="las"):
+class Las(QueuePolicy, name="las"):
     """Least attained service in two queues (Tiresias, NSDI 2019): pauses and moves jobs.
 
     Parameters
@@ -175,5 +175,15 @@ class Las(ReplayedPolicy, name="las"):
 
 KNOWN_POLICIES = {
     policy.name: policy
-    for policy in (Fifo, FifoSkip, Sjf, SmallestFirst, Wspt, Easy, Conservative, Srtf, Las)
+    for policy in (
+        GangFifo,
+        FifoSkip,
+        Sjf,
+        SmallestFirst,
+        GangWspt,
+        Easy,
+        Conservative,
+        GangSrtf,
+        Las,
+    )
 }

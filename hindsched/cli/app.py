@@ -104,7 +104,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _line_and_code(error: BaseException) -> tuple[str, int] | None:
     """The line and the exit code of what ended a command; None for what is to be raised on."""
-    from hindsched.online.registry import place_in_own_file
+    from hindsched.online.registry import place_in_user_file
     from hindsched.solvers.door.work import Terminated
 
     match error:
@@ -128,7 +128,7 @@ def _line_and_code(error: BaseException) -> tuple[str, int] | None:
         meaning = getattr(getattr(error, "param", None), "help", None)
         is_missing = message.startswith("Missing") and meaning
         return f"{message.rstrip('.')}: {meaning}" if is_missing else message, BAD_INPUT
-    place = place_in_own_file(error)  # in an algorithm of the user's own
+    place = place_in_user_file(error)  # in an algorithm of the user's own
     is_raised = not isinstance(error, Exception) or os.environ.get("HINDSCHED_TRACEBACK")
     if place is None and is_raised:
         return None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, JobRecord, canonical_json
 from hindsched.json_types import Keywords
+
 from hindsched.online.base import Factory, build_state
 from hindsched.online.protocol import Decision, Environment, Estimates, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm, estimates_of
@@ -59,26 +60,26 @@ class _Watched(OnlineAlgorithm):
         self.algorithm, self.last_slot = algorithm, last_slot
         self.decisions: list[tuple[int, str]] = []
         self._jobs: tuple[JobRecord, ...] = ()
-        own = set(vars(OnlineAlgorithm)) - {"start", "step"}
-        for name in (name for name in own if not name.startswith("_")):  # all else is its own
+        public = set(vars(OnlineAlgorithm)) - {"start", "step"}
+        for name in (name for name in public if not name.startswith("_")):  # all else is its own
             setattr(self, name, getattr(algorithm, name))
 
     def start(self, environment: Environment) -> None:
         """Start the algorithm and remember what it was told."""
         self._environment = environment
         self._jobs = ()
-        told = self._view()
+        before = self._view()
         self.algorithm.start(environment)
-        self._check_view(told, "start")
+        self._check_view(before, "start")
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Let the algorithm decide; `BrokenRuleError` if it changes what it was shown."""
         if self.last_slot is not None and slot > self.last_slot:
             raise Stopped
         self._jobs += arrivals
-        told = self._view()
+        before = self._view()
         decision = self.algorithm.step(slot, arrivals)
-        self._check_view(told, f"slot {slot}")
+        self._check_view(before, f"slot {slot}")
         self.decisions.append((slot, _decision_text(decision)))
         return copy.deepcopy(decision)
 
@@ -87,8 +88,8 @@ class _Watched(OnlineAlgorithm):
         cluster = canonical_json(self._environment.cluster.to_dict())
         return cluster, repr(sorted(self._environment.estimates.items())), jobs
 
-    def _check_view(self, told: object, when: str) -> None:
-        if self._view() != told:
+    def _check_view(self, before: object, when: str) -> None:
+        if self._view() != before:
             raise BrokenRuleError(f"{type(self.algorithm).__name__} changed its view in {when}")
 
 
@@ -148,24 +149,24 @@ def check_environment(instance: Instance) -> None:
     alone, or a longer horizon, the estimates have the same names, but for those of the cluster.
     """
     family, jobs = instance.family, instance.jobs
-    told = _plain_data(instance)
+    pickled = _plain_data(instance)
     names = {job.name for job in jobs}
-    hidden = next((name for name in sorted(names) if name.encode() in told), None)
+    hidden = next((name for name in sorted(names) if name.encode() in pickled), None)
     renamed = [job.model_copy(update={"name": f"another {job.name}"}) for job in jobs]
     twice = _plain_data(instance.with_jobs((*jobs, *renamed)))
-    if len(twice) != len(told):
+    if len(twice) != len(pickled):
         raise BrokenRuleError(
-            f"the environment of {family} grows with the jobs: from {len(told)} to "
+            f"the environment of {family} grows with the jobs: from {len(pickled)} to "
             f"{len(twice)} bytes when there are twice as many"
         )
     cluster = environment_of(instance, {}).cluster
     words = canonical_json(cluster.to_dict())
     if hidden is not None and f'"{hidden}"' not in words:
         raise BrokenRuleError(f"the environment of {family} holds job {hidden}")
-    names_told = _names_of(estimates_of(instance))
+    estimate_names = _names_of(estimates_of(instance))
     alone = [instance.with_jobs((job,)) for job in (*jobs[:1], *jobs[-1:])]
     for fewer in (*alone, instance.with_fields(horizon=2 * instance.horizon)):
-        for path in sorted(names_told ^ _names_of(estimates_of(fewer))):
+        for path in sorted(estimate_names ^ _names_of(estimates_of(fewer))):
             if f'"{path[-1]}"' not in words:
                 raise BrokenRuleError(
                     f"the estimates of {family} depend on the jobs or slots: {'.'.join(path)}"
@@ -174,9 +175,9 @@ def check_environment(instance: Instance) -> None:
 
 def _plain_data(instance: Instance) -> bytes:
     """All that leads from an environment anywhere, pickled."""
-    told = environment_of(instance, estimates_of(instance))
+    environment = environment_of(instance, estimates_of(instance))
     try:
-        return pickle.dumps((told.cluster, vars(told.cluster), told.estimates))
+        return pickle.dumps((environment.cluster, vars(environment.cluster), environment.estimates))
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise BrokenRuleError(
             f"the environment of {instance.family} is no plain data: {error}"
@@ -236,11 +237,11 @@ def _built(instance: Instance, algorithm: Algorithm, settings: Keywords | None) 
 
 def _names_of(estimates: Estimates) -> set[tuple[str, ...]]:
     """Where estimates stand: the names on the way to each."""
-    found: set[tuple[str, ...]] = set()
+    names: set[tuple[str, ...]] = set()
     for name, value in estimates.items():
         below = _names_of(value) if isinstance(value, Mapping) else {()}
-        found |= {(name, *rest) for rest in below}
-    return found
+        names |= {(name, *rest) for rest in below}
+    return names
 
 
 def _decision_text(decision: Decision) -> str:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import Record
-from hindsched.online.protocol import Capabilities, Decision, Environment, JobUpdates, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.rows import read_span
+
+from hindsched.online.protocol import Capabilities, Decision, Environment, JobUpdates, Report
 
 Job = TypeVar("Job", bound=Record)
 CommittedRows = Callable[[Sequence[Assignment], int], tuple[list[Assignment], bool]]
@@ -40,8 +40,8 @@ class ClusterState(Generic[Job]):
     @property
     def formulation(self) -> str:
         """The problem that the run obeys: a relaxed one if the algorithm relaxes constraints."""
-        told = self.environment.formulation
-        return told if self.environment.in_feasible_set else self.relaxed(told)
+        formulation = self.environment.formulation
+        return formulation if self.environment.in_feasible_set else self.relaxed(formulation)
 
     def relaxed(self, formulation: str) -> str:
         """The problem that an algorithm obeys which relaxes a formulation's constraints."""
@@ -96,27 +96,27 @@ class ClusterState(Generic[Job]):
         have not arrived, by ``irrevocable`` rows in the past and promises that are taken back.
         """
         here = f"slot {slot}"
-        given = _copied(decision, here)
-        for job in (*given.rejected, *given.admitted, *given.assignments):
+        copy = _copied(decision, here)
+        for job in (*copy.rejected, *copy.admitted, *copy.assignments):
             if self.revealed.get(job, slot + 1) > slot:
                 raise Refused("no peeking", f"job {job}, {here}", "the job has not arrived")
-        for job in given.rejected:
+        for job in copy.rejected:
             if job in self.rejected:
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was rejected before")
-            if job in self._accepted or job in given.admitted or given.assignments.get(job):
+            if job in self._accepted or job in copy.admitted or copy.assignments.get(job):
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was accepted")
             self.rejected.append(job)
-        for job in (*given.admitted, *(job for job, rows in given.assignments.items() if rows)):
+        for job in (*copy.admitted, *(job for job, rows in copy.assignments.items() if rows)):
             if job in self.rejected:
                 raise Refused("irrevocable", f"job {job}, {here}", "the job was rejected")
             self._accepted.add(job)
-        for job, rows in given.assignments.items():
+        for job, rows in copy.assignments.items():
             for row in rows:
                 first = row.get("from", slot)
                 if type(first) is int and first < slot:
                     detail = f"row begins in the past, at {first}"
                     raise Refused("irrevocable", f"job {job}, {here}", detail)
-        return given
+        return copy
 
     def apply(self, slot: int, decision: Decision) -> None:
         """Add the decision's rows; `InputError` or `Refused` for one that cannot be followed."""
@@ -127,13 +127,13 @@ class ClusterState(Generic[Job]):
 
     def add_row(self, name: str, row: Assignment) -> None:
         """Add a row; one that continues the job's last one is joined to it."""
-        kept = self.rows.setdefault(name, [])
-        if kept and row["from"] == kept[-1]["to"] + 1:
-            longer = {**kept[-1], "to": row["to"]}
+        rows = self.rows.setdefault(name, [])
+        if rows and row["from"] == rows[-1]["to"] + 1:
+            longer = {**rows[-1], "to": row["to"]}
             if {**row, "from": longer["from"]} == longer:
-                kept[-1] = longer
+                rows[-1] = longer
                 return
-        kept.append(dict(row))
+        rows.append(dict(row))
 
     # The end
 
@@ -144,16 +144,18 @@ class ClusterState(Generic[Job]):
     def judged_solution(self) -> Solution:
         """The solution; `Refused` by the first rule that it breaks where none may be broken."""
         try:
-            found = self.solution()
-            broken = found.violations()
+            solution = self.solution()
+            broken = solution.violations()
         except InputError as error:
             if error.where == "family":  # its part of the kernel is missing
                 raise
             raise Refused("row", self.instance.name, str(error)) from None
-        wrong = [violation for violation in broken if not self.is_left_out(violation, found)]
-        if wrong and self.environment.in_feasible_set:
-            raise Refused(wrong[0].rule, wrong[0].where, wrong[0].detail)
-        return found
+        violations = [
+            violation for violation in broken if not self.is_left_out(violation, solution)
+        ]
+        if violations and self.environment.in_feasible_set:
+            raise Refused(violations[0].rule, violations[0].where, violations[0].detail)
+        return solution
 
     def is_left_out(self, broken: Any, solution: Solution) -> bool:
         """Whether a rule is broken only by a job that the run may leave out."""
@@ -167,19 +169,19 @@ class ClusterState(Generic[Job]):
 class OptionalJobsState(ClusterState[Job]):
     """Of a family whose jobs earn nothing unless they finish: the others were given up."""
 
-    def unfinished(self) -> list[str]:
-        """Jobs that ran without finishing."""
-        found = build_solution(self.instance, self.rows, self.formulation)
-        ran = (job.name for job in self.instance.jobs if job.name in self.rows)
-        return [name for name in ran if found.completion(name) is None]
+    unfinished: Sequence[str] = ()  # jobs that ran without finishing, once the solution is built
 
     def solution(self) -> Solution:
         """The solution of the jobs that finished, and what the others used."""
-        given_up = {name: self.rows[name] for name in self.unfinished()}
-        rows = {name: rows for name, rows in self.rows.items() if name not in given_up}
-        found = build_solution(self.instance, rows, self.formulation)
-        found.given_up = given_up
-        return found
+        solution = super().solution()
+        ran = [job.name for job in self.instance.jobs if job.name in self.rows]
+        self.unfinished = [name for name in ran if solution.completion(name) is None]
+        if self.unfinished:
+            given_up = {name: self.rows[name] for name in self.unfinished}
+            rows = {name: rows for name, rows in self.rows.items() if name not in given_up}
+            solution = build_solution(self.instance, rows, self.formulation)
+            solution.given_up = given_up
+        return solution
 
     def is_left_out(self, broken: Any, solution: Solution) -> bool:
         """Whether it is that of a job without rows, where all jobs must complete."""
@@ -187,7 +189,7 @@ class OptionalJobsState(ClusterState[Job]):
 
     def report(self) -> Report:
         """Name the jobs that ran in vain."""
-        return {"unfinished": self.unfinished()}
+        return {"unfinished": list(self.unfinished)}
 
 
 def whole_window(rows: Sequence[Assignment], slot: int) -> tuple[list[Assignment], bool]:
@@ -208,22 +210,22 @@ def _copied(decision: object, here: str) -> Decision:
         raise Refused("decision", here, f"{type(decision).__name__} is no Decision")
     if not isinstance(decision.assignments, Mapping):
         raise Refused("decision", here, "assignments must map job names to rows")
-    said = {kind: getattr(decision, kind) for kind in ("assignments", "admitted", "rejected")}
+    fields = {kind: getattr(decision, kind) for kind in ("assignments", "admitted", "rejected")}
     try:
-        given = json.loads(json.dumps(said, default=_json_value))
+        copy = json.loads(json.dumps(fields, default=_json_value))
     except (TypeError, ValueError, RecursionError) as error:
         raise Refused("row", here, f"nothing that a row could hold: {error}") from None
     for kind in ("admitted", "rejected"):
-        if not _is_list_of(str, given[kind]):
+        if not _is_list_of(str, copy[kind]):
             raise Refused("decision", here, f"{kind} must be a list of job names")
-    for job, rows in given["assignments"].items():
+    for job, rows in copy["assignments"].items():
         if not _is_list_of(dict, rows):
             raise Refused("row", f"job {job}, {here}", "rows must be a list of objects")
-    return Decision(**given)
+    return Decision(**copy)
 
 
-def _is_list_of(kind: type, found: object) -> bool:
-    return isinstance(found, list) and all(isinstance(each, kind) for each in found)
+def _is_list_of(kind: type, value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, kind) for each in value)
 
 
 def _json_value(value: object) -> Any:

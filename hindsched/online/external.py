@@ -24,6 +24,7 @@ from hindsched.instances.base import JobRecord
 from hindsched.kernel.reading import RefusedFile as MalformedJson
 from hindsched.kernel.reading import refuse_constant, unique_keys
 from hindsched.limits import check_time, time_left
+
 from hindsched.online import protocol
 
 PROTOCOL = 1  # version of the messages; a scheduler answers ``hello`` with the one that it speaks
@@ -102,14 +103,14 @@ class External(protocol.OnlineAlgorithm):
         if answer.get("protocol") != PROTOCOL:
             spoken = answer.get("protocol")
             raise self._talk.failed("hello", f"speaks protocol {shortened(spoken)}, not {PROTOCOL}")
-        told = {
+        start_message = {
             "type": "start",
             "cluster": environment.cluster.to_dict(),
             "estimates": environment.estimates,
             "seed": environment.seed,
             "formulation": environment.formulation,
         }
-        self._talk.ask(told, "start", "ready")
+        self._talk.ask(start_message, "start", "ready")
         self._last: dict[str, int] = {}
         self._completed: tuple[str, ...] = ()
         self._news: protocol.JobUpdates = {}
@@ -213,8 +214,8 @@ class Conversation:
         except (ValueError, RecursionError):
             raise self.failed(when, f"answered {line.strip()[:60]!r}, which is no JSON") from None
         if not isinstance(answer, dict) or answer.get("type") != kind:
-            found = answer.get("type") if isinstance(answer, dict) else answer
-            raise self.failed(when, f"answered with {shortened(found)}, not {kind!r}")
+            kind_given = answer.get("type") if isinstance(answer, dict) else answer
+            raise self.failed(when, f"answered with {shortened(kind_given)}, not {kind!r}")
         return answer
 
     def _line(self, message: str, when: str) -> str:
@@ -279,9 +280,9 @@ class Conversation:
         self.killed_for = self.killed_for or reason
         self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))
         for _ in range(MOST_KILLS):  # until nothing new has been started meanwhile
-            if not (found := _carriers(f"{MARK}={self._mark}".encode())):
+            if not (processes := _carriers(f"{MARK}={self._mark}".encode())):
                 break
-            for process in found:
+            for process in processes:
                 with suppress(OSError):
                     os.kill(process, signal.SIGKILL)
 
@@ -312,9 +313,9 @@ class Conversation:
 
 def _carriers(entry: bytes) -> list[int]:
     """Processes with an entry in their environment."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # ended meanwhile, or another user's; the dead have none
             if entry in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
+                processes.append(int(folder.name))
+    return processes

@@ -15,15 +15,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
-
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject, Keywords
+from hindsched.printable import said_by
+from pydantic import TypeAdapter, ValidationError
+
 from hindsched.online.base import Factory, family_online
 from hindsched.online.external import External
 from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.printable import said_by
 
 EXEC = "exec:"  # what a scheduler in another process is named by: ``exec:python my_scheduler.py``
 LONGEST_ESTIMATE = 40
@@ -154,8 +154,8 @@ def load_class(path: str, name: str) -> type[OnlineAlgorithm]:
     }  # fmt: skip
     if name in known:
         return known[name]
-    own = [word for word, item in known.items() if item.__module__ == module.__name__]
-    rule = f"must be an OnlineAlgorithm of the file, which has: {', '.join(own) or 'none'}"
+    offered = [word for word, item in known.items() if item.__module__ == module.__name__]
+    rule = f"must be an OnlineAlgorithm of the file, which has: {', '.join(offered) or 'none'}"
     raise InputError(f"algorithm.{path}", name, rule)
 
 
@@ -178,10 +178,10 @@ def _module(file: Path) -> ModuleType:
     return module
 
 
-def place_in_own_file(error: BaseException) -> str | None:
+def place_in_user_file(error: BaseException) -> str | None:
     """File and line of an exception that arose in a file of algorithms; None elsewhere."""
-    own = [f"{name}, line {line}" for name, line in _frames(error) if f"<{name}>" in sys.modules]
-    return own[-1] if own else None
+    lines = [f"{name}, line {line}" for name, line in _frames(error) if f"<{name}>" in sys.modules]
+    return lines[-1] if lines else None
 
 
 def _frames(error: BaseException) -> list[tuple[str, int | None]]:

@@ -17,13 +17,15 @@ from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count, check_time
 from hindsched.notebook_card import card
-from hindsched.online import registry
-from hindsched.online.base import build_state
-from hindsched.online.baselines.cluster import WIDTHS
-from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door.work import caught, interruption
+
+from hindsched.online import registry
+from hindsched.online.base import build_state
+from hindsched.online.baselines.baseline import Baseline
+from hindsched.online.baselines.cluster import WIDTHS
+from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
 
 if TYPE_CHECKING:
     from hindsched.solvers.oracles.rows import PriceRow
@@ -229,22 +231,22 @@ def simulate(
     run = partial(
         _run_slots, instance, environment=environment, name=name, settings=settings, on_slot=on_slot
     )
-    if getattr(algorithm, "gangs", None) == "best":
+    if isinstance(algorithm, Baseline) and algorithm.gangs == "best":
         return _best_gangs(algorithm, run)
     with closing(algorithm):
         return run(algorithm)
 
 
 def _best_gangs(
-    algorithm: OnlineAlgorithm, run: Callable[[OnlineAlgorithm], SimulationResult]
+    algorithm: Baseline, run: Callable[[OnlineAlgorithm], SimulationResult]
 ) -> SimulationResult:
     """Run a baseline with each width of its gangs; the best run, which tells of the others."""
     results: dict[str, SimulationResult] = {}
     for width in WIDTHS:
-        one: Any = copy.copy(algorithm)
-        one.gangs = width
-        with closing(one):
-            results[width] = run(one)
+        candidate = copy.copy(algorithm)
+        candidate.gangs = width
+        with closing(candidate):
+            results[width] = run(candidate)
     tried = {width: result.objective for width, result in results.items()}
     choose = max if next(iter(results.values())).instance.sense == "max" else min
     best = choose(tried, key=lambda width: tried[width])
@@ -268,19 +270,19 @@ def _run_slots(
     to_come = sorted(arrivals, reverse=True)
     last_slot = state.last_slot
 
-    knows = algorithm.card  # what it says before it starts holds for the whole run
+    capabilities = algorithm.card  # what it says before it starts holds for the whole run
     started = clock()
     algorithm.start(copy.deepcopy(environment))
-    if knows.clairvoyant:
+    if capabilities.clairvoyant:
         algorithm.foresee(tuple(job.model_copy(deep=True) for job in instance.jobs))
     inside = clock() - started
     decision_ms: list[float] = []
     slot = steps = idle = after = 0
     while slot < last_slot or not state.is_over(slot):
-        wanted = algorithm.wake_up()
-        if wanted is not None and (type(wanted) is not int or wanted <= slot):
-            raise Refused("wake-up", f"slot {slot}", f"{shortened(wanted)} is no later slot")
-        waits = (to_come[-1] if to_come else None, state.next_slot(slot), wanted)
+        wake_up = algorithm.wake_up()
+        if wake_up is not None and (type(wake_up) is not int or wake_up <= slot):
+            raise Refused("wake-up", f"slot {slot}", f"{shortened(wake_up)} is no later slot")
+        waits = (to_come[-1] if to_come else None, state.next_slot(slot), wake_up)
         known = [wait for wait in waits if wait is not None]
         if slot >= last_slot:
             after += 1
@@ -295,7 +297,7 @@ def _run_slots(
         if to_come and to_come[-1] == slot:
             to_come.pop()
         ended = state.advance(slot)
-        now = tuple(state.shown(job, knows) for job in arrivals.get(slot, ()))
+        now = tuple(state.shown(job, capabilities) for job in arrivals.get(slot, ()))
         started = clock()
         if ended:
             algorithm.completed(slot, ended)
@@ -322,5 +324,5 @@ def _run_slots(
         rejected=tuple(state.rejected), decision_ms=tuple(decision_ms), seconds=inside,
         simulator_seconds=clock() - begin - inside,
         report={**algorithm.report(), **state.report()}, prices=algorithm.prices(),
-        price_path=tuple(algorithm.price_path()), mark=knows.mark,
+        price_path=tuple(algorithm.price_path()), mark=capabilities.mark,
     )  # fmt: skip

@@ -13,27 +13,27 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, tenant_alone
 from hindsched.instances.base import JobRecord, LinearUtility, PowerUtility
 from hindsched.instances.modes import modes, ps_for
 from hindsched.models.astraea.offline import spans
 from hindsched.models.windows.sets import num_columns
+from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solutions.base import Assignment
+
 from hindsched.online import protocol
 from hindsched.online.astraea.dynamics import AstraeaCluster, AstraeaState
 from hindsched.online.astraea.paper import Astraea, AstraeaLiteral, most_a_unit
 from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.baselines.cluster import Placement
-from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
 from hindsched.online.baselines.ranked import comparable
+from hindsched.online.baselines.relaxing_baselines import relaxing_baselines
 from hindsched.online.cluster_state import whole_window
 from hindsched.online.engines.batching import Admission
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import ServerBatches
-from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solutions.base import Assignment
 
 
 class GandivaFair(FixedWidth):
@@ -161,7 +161,7 @@ class TenantBatches(ServerBatches):
         return super().run_round(jobs, horizon) if self.cluster.servers else []
 
 
-class Batchsche(protocol.OnlineAlgorithm):
+class AstraeaBatchsche(protocol.OnlineAlgorithm):
     """A_online of batchsched (adaptive) for each tenant on its own servers, without sharing.
 
     Each tenant's jobs wait for geometric batches; a batch is planned by posted exponential prices
@@ -195,9 +195,9 @@ class Batchsche(protocol.OnlineAlgorithm):
         """Let every tenant's batches decide; a plan past the horizon is not given out."""
         rows: dict[str, Sequence[Assignment]] = {}
         for name, batches in self._tenants.items():
-            own = tuple(job for job in arrivals if job.tenant == name)
-            planned = batches.step(slot, own).assignments.items()
-            rows |= {job: given for job, given in planned if given[-1]["to"] <= self._horizon}
+            tenant_arrivals = tuple(job for job in arrivals if job.tenant == name)
+            planned = batches.step(slot, tenant_arrivals).assignments.items()
+            rows |= {job: plan for job, plan in planned if plan[-1]["to"] <= self._horizon}
         return protocol.Decision(rows, tuple(rows))
 
     def report(self) -> protocol.Report:
@@ -348,7 +348,7 @@ ONLINE = FamilyOnline(
         "astraea-literal": AstraeaLiteral,
         "dual-price": AstraeaDualPrice,
         "reoptimise": AstraeaReoptimise,
-        "batchsche": Batchsche,
+        "batchsche": AstraeaBatchsche,
         "gandiva-fair": GandivaFair,
         "hived": Hived,
         **relaxing_baselines(rigid=True),

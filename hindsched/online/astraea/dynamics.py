@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, private_units
 from hindsched.instances.modes import minibatch_times, most_workers
+
 from hindsched.online.baselines.cluster import (
     Counts,
     Gang,
@@ -50,9 +50,9 @@ class AstraeaCluster(GangCluster):
     def __init__(self, environment: Environment) -> None:
         instance: AstraeaInstance = environment.cluster
         super().__init__(environment, instance.server_capacity.copy())
-        own = private_units(instance).astype(float)
+        units_by_tenant = private_units(instance).astype(float)
         names = [tenant.name for tenant in instance.tenants]
-        self._empty_homes = dict(zip(names, own, strict=True))
+        self._empty_homes = dict(zip(names, units_by_tenant, strict=True))
         self._homes = {name: units.copy() for name, units in self._empty_homes.items()}
         self._bound: dict[int, int] = {}
         self._users: dict[int, int] = {}
@@ -65,9 +65,9 @@ class AstraeaCluster(GangCluster):
     def choose_gang(self, job: AstraeaJob) -> Gang:
         """The widest gang up to the width wished for that fits at all."""
         most = most_workers(self.instance, job)
-        wanted = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
+        width = gang_width(self.gangs, lambda: self.drawn_workers(job), most)
         times = minibatch_times(self.instance, job)[:, :, 0, 0]
-        for count in range(wanted, 0, -1):
+        for count in range(width, 0, -1):
             for pair in np.argsort(times, axis=None, kind="stable"):
                 w, p = (int(k) for k in np.unravel_index(pair, times.shape))
                 gang = Gang(w, p, count)
@@ -141,7 +141,7 @@ class AstraeaCluster(GangCluster):
                 taken = set(self._bound.values())
                 free = [(occupied.get(s, 0), s != v, s) for s in self._alike[v] if s not in taken]
                 self._bound[v] = min(free)[-1]
-        real = ({self._bound[v]: n for v, n in own.items()} for own in virtual)
+        real = ({self._bound[v]: n for v, n in counts.items()} for counts in virtual)
         return self.booked(job, *real, home=virtual)
 
     def ever_fits_home(self, job: AstraeaJob) -> bool:
@@ -152,8 +152,8 @@ class AstraeaCluster(GangCluster):
         """Add `sign` times a placement's resources to what is free, also of its virtual servers."""
         super().change(job, placement, sign)
         virtual = placement.facts.get("home", ({}, {}))
-        for role, own in zip(("workers", "ps"), virtual, strict=True):
-            for v, count in own.items():
+        for role, counts in zip(("workers", "ps"), virtual, strict=True):
+            for v, count in counts.items():
                 self._homes[job.tenant][v] += sign * count * self.unit(job, role)
         for v in virtual[0].keys() | virtual[1].keys():
             self._users[v] = self._users.get(v, 0) - sign

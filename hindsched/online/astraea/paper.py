@@ -23,22 +23,22 @@ from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
-
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import Modes, durations, modes, ps_for
 from hindsched.models.astraea import offline as models
-from hindsched.online.baselines.cluster import fill
-from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
-from hindsched.online.engines.primal_dual import Engine
-from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.window_solution import WindowRow, row_use
 from hindsched.solvers.door.subproblem import pays_more, solve_subproblem
 from hindsched.solvers.families.windows.schedules import cheapest_row
+from pydantic import Field
+
+from hindsched.online.baselines.cluster import fill
+from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
+from hindsched.online.engines.primal_dual import Engine
+from hindsched.online.protocol import Environment
 
 Origin = Literal["round", "arrival", "absolute"]
 Rounds = Annotated[int, Field(ge=1, le=10_000)]  # more are a mistake: Lemma 1 asks for hundreds
@@ -108,15 +108,15 @@ class TenantRound:
         servers, prices = len(self.instance.servers), self.ledger.prices()
         last = int(np.flatnonzero(np.isfinite(values)).max(initial=0))
         order = np.argsort(table.workers, kind="stable")  # the first mode takes a tie
-        found = cheapest_row(
+        schedule = cheapest_row(
             self.instance, table.take(order), -values, (1, last), (1, last),
             np.ascontiguousarray(self.free.transpose(1, 2, 0), dtype=float),
             np.repeat(prices.T[None], servers, axis=0), quota=np.ascontiguousarray(quota.T),
             limit=-least,
         )  # fmt: skip
-        if found is None:
+        if schedule is None:
             return None
-        return self.offer_of(self._placed(found[1], quota))
+        return self.offer_of(self._placed(schedule[1], quota))
 
     def _placed(self, row: WindowRow, quota: Ints) -> WindowRow:
         """The schedule where Algorithms 4 and 5 place it, as prices are alike on all servers."""
@@ -187,16 +187,16 @@ class TenantModelRound(TenantRound):
         free = self.free.transpose(1, 2, 0).astype(float)
         quota = self.unused[:, self.instance.tenant_index[job.tenant]].astype(float)
         by_name = program.family.by_name
-        given = by_name(price), by_name(free), None if shared else quota
-        solution = solve_subproblem(program, *given)
+        arguments = by_name(price), by_name(free), None if shared else quota
+        solution = solve_subproblem(program, *arguments)
         if solution is None:
             return None
-        found = self.offer_of(solution.rows[job.name][0])
+        exact = self.offer_of(solution.rows[job.name][0])
         other = super().offer(job, table, values, shared=shared)
         if other is None:
-            return found
-        ours, theirs = (float(values[each.last]) - each.cost for each in (found, other))
-        return found if pays_more(ours, theirs, abs(float(values[1]))) else other
+            return exact
+        payoff, other_payoff = (float(values[each.last]) - each.cost for each in (exact, other))
+        return exact if pays_more(payoff, other_payoff, abs(float(values[1]))) else other
 
     def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[WindowRow]:
         """Take an offer's units; the job's program goes."""
@@ -316,8 +316,8 @@ class Astraea(GeometricBatches):
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Rows of the solution file, one a stretch of equal payment."""
-        own = self._rows[admission.job.name]
-        return [AstraeaSolution.write_row(self.cluster, row.moved(base)) for row in own]
+        windows = self._rows[admission.job.name]
+        return [AstraeaSolution.write_row(self.cluster, row.moved(base)) for row in windows]
 
 
 # Algorithms 3-5 as printed. Every (first slot, number of workers) is tried, server by server. Kept

@@ -13,14 +13,14 @@ from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
-
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord, Record
 from hindsched.instances.modes import ps_for
-from hindsched.online.protocol import Environment, draws
 from hindsched.solutions.base import Assignment
+from numpy.typing import NDArray
+
+from hindsched.online.protocol import Environment, draws
 
 Job = TypeVar("Job", bound=Record)
 
@@ -178,8 +178,10 @@ class ServerCluster(BaselineCluster[JobRecord]):
     ) -> None:
         super().__init__(environment)
         self.names, self.free = names, free
-        self.index = {role: {name: s for s, name in enumerate(own)} for role, own in names.items()}
-        self.total = {role: own.sum(axis=0).astype(float) for role, own in free.items()}
+        self.index = {
+            role: {name: s for s, name in enumerate(servers)} for role, servers in names.items()
+        }
+        self.total = {role: units.sum(axis=0).astype(float) for role, units in free.items()}
 
     @abstractmethod
     def unit(self, job: JobRecord, role: str) -> NDArray[Any]:
@@ -206,9 +208,9 @@ class ServerCluster(BaselineCluster[JobRecord]):
     def fits(self, job: JobRecord, placement: Placement) -> bool:
         """Whether it fits what is free now."""
         self.change(job, placement, -1)
-        found = all(bool((free >= 0).all()) for free in self.free.values())
+        fits = all(bool((free >= 0).all()) for free in self.free.values())
         self.change(job, placement, 1)
-        return found
+        return fits
 
     def shares(self, job: JobRecord, workers: int) -> Floats:
         """Share of each resource's total: over all servers, or first over those of workers."""
@@ -219,7 +221,7 @@ class ServerCluster(BaselineCluster[JobRecord]):
             used, totals = [used[0] + used[1]], totals[:1]
         parts = zip(used, totals, strict=True)
         return np.concatenate([
-            np.divide(own, total, where=total > 0, out=np.zeros(total.size)) for own, total in parts
+            np.divide(use, total, where=total > 0, out=np.zeros(total.size)) for use, total in parts
         ])  # fmt: skip
 
     def drawn_workers(self, job: JobRecord) -> int:
@@ -315,10 +317,10 @@ class GangCluster(ServerCluster):
     def demand(self, gang: Gang, role: str) -> Floats:
         """What a worker or PS of the gang's types takes, (resources,)."""
         instance = self.instance
-        found: Floats = instance.worker_demand[gang.worker_type]
+        worker: Floats = instance.worker_demand[gang.worker_type]
         if role == "workers":
-            return found
-        return instance.ps_demand[gang.ps_type] if instance.has_ps else np.zeros_like(found)
+            return worker
+        return instance.ps_demand[gang.ps_type] if instance.has_ps else np.zeros_like(worker)
 
     def unit(self, job: JobRecord, role: str) -> Floats:
         """The `demand` of the job's gang."""
@@ -344,13 +346,13 @@ class GangCluster(ServerCluster):
 
     def place(self, job: JobRecord, workers: int) -> Placement | None:
         """Book `workers` workers and their PSs."""
-        found = self.find(self.free["workers"], self.gang(job), workers)
-        return None if found is None else self.booked(job, *found)
+        spot = self.find(self.free["workers"], self.gang(job), workers)
+        return None if spot is None else self.booked(job, *spot)
 
     def booked(self, job: JobRecord, workers: Counts, ps: Counts, **facts: Any) -> Placement:
         """Book what was found."""
         names = self.names["workers"]
-        by_name = [{names[s]: n for s, n in sorted(own.items())} for own in (workers, ps)]
+        by_name = [{names[s]: n for s, n in sorted(counts.items())} for counts in (workers, ps)]
         placement = Placement(by_name[0], by_name[1], facts)
         self.book(job, placement)
         return placement
@@ -386,7 +388,7 @@ class GangCluster(ServerCluster):
         """Mini-batches a slot where the empty cluster would place the workers; 0 if it cannot."""
         key = (job.name, workers)
         if key not in self._speeds:
-            found = self.find(self.empty, self.gang(job), workers)
-            alone = found is not None and len(found[0].keys() | found[1].keys()) == 1
-            self._speeds[key] = float(self._rate(job, workers, alone)) if found else 0.0
+            spot = self.find(self.empty, self.gang(job), workers)
+            alone = spot is not None and len(spot[0].keys() | spot[1].keys()) == 1
+            self._speeds[key] = float(self._rate(job, workers, alone)) if spot else 0.0
         return self._speeds[key]

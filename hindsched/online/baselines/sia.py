@@ -16,15 +16,15 @@ from typing import Annotated
 
 import numpy as np
 import pyomo.environ as pyo
-from pydantic import Field
-
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
-from hindsched.online.baselines.baseline import Baseline
-from hindsched.online.protocol import Count, Environment, Report
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
+from pydantic import Field
+
+from hindsched.online.baselines.baseline import Baseline
+from hindsched.online.protocol import Count, Environment, Report
 
 
 class Sia(Baseline):
@@ -56,8 +56,11 @@ class Sia(Baseline):
     ) -> None:
         self.power, self.idle, self.nodes = power, idle, nodes
         # at a few dozen binaries this heuristic alone takes longer than all the rest
-        own: JsonObject = {"mip_max_nodes": nodes, "mip_heuristic_run_feasibility_jump": False}
-        self.options = SolveOptions(gap=1e-3, solver_options=own)
+        limits: JsonObject = {
+            "mip_max_nodes": nodes,
+            "mip_heuristic_run_feasibility_jump": False,
+        }
+        self.options = SolveOptions(gap=1e-3, solver_options=limits)
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
@@ -100,8 +103,8 @@ class Sia(Baseline):
         for r in range(len(use[keys[0]])):
             needing = [key for key in keys if use[key][r] > 0]
             if needing:
-                held = pyo.quicksum(float(use[key][r]) * model.x[key] for key in needing)
-                model.capacity.add(held <= 1)
+                used = pyo.quicksum(float(use[key][r]) * model.x[key] for key in needing)
+                model.capacity.add(used <= 1)
         value = {key: self.idle - self._speed_up(*key) ** self.power for key in keys}
         worth = pyo.quicksum(value[key] * model.x[key] for key in keys)
         model.objective = pyo.Objective(expr=worth, sense=pyo.maximize)

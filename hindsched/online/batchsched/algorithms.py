@@ -30,7 +30,7 @@ from hindsched.models.windows.sets import WindowJobSets, num_columns, priced_set
 from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.cluster import largest_share
-from hindsched.online.baselines.infeasible_baselines import relaxing, relaxing_baselines
+from hindsched.online.baselines.relaxing_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
 from hindsched.online.batchsched.baselines import AntMan, Wspt
 from hindsched.online.batchsched.dynamics import BatchschedCluster, BatchschedState
@@ -92,11 +92,11 @@ class ServerModelRound(ServerRound):
         solution = solve_subproblem(kept[1], prices, room)
         if solution is None:
             return None
-        found: WindowRow = solution.rows[job.name][0]
-        cost = self.search.price(found)
+        solved: WindowRow = solution.rows[job.name][0]
+        cost = self.search.price(solved)
         if other is None:
-            return found if cost < limit and pays_more(-cost, -limit, limit) else None
-        return found if pays_more(-cost, -self.search.price(other), limit) else other
+            return solved if cost < limit and pays_more(-cost, -limit, limit) else None
+        return solved if pays_more(-cost, -self.search.price(other), limit) else other
 
     def _few_sets(
         self, job: BatchschedJob, limit: float, other: WindowRow | None
@@ -116,10 +116,10 @@ class ServerModelRound(ServerRound):
             count, end = int(table.workers[k]), t + int(table.duration[k]) - 1
             if other is None or end < other.last:
                 return cost + untold
-            own = (t, end, count, table.worker_type[k]) == (
+            same_window = (t, end, count, table.worker_type[k]) == (
                 other.first, other.last, other.num_workers, other.worker_type
             )  # fmt: skip
-            return cost + untold if own else cost - untold
+            return cost + untold if same_window else cost - untold
 
         return priced_sets(self.instance, table, room, prices, most)
 
@@ -239,8 +239,8 @@ class BatchschedAdaptive(BatchschedExact):
             kind = row.worker_type, max(0, row.ps_type), row.num_workers, row.slots
             columns = table.worker_type, table.ps_type, table.workers, table.duration
             same = np.all([column == value for column, value in zip(columns, kind, strict=True)], 0)
-            found = search.cheapest(table.take(same), rate=1.0)
-            best = own if found is None or found.last > own.last else found
+            earlier = search.cheapest(table.take(same), rate=1.0)
+            best = own if earlier is None or earlier.last > own.last else earlier
             search.book(best)
             self._running.append(best.moved(horizon))
             rows[name] = [BatchschedSolution.write_row(self.cluster, self._running[-1])]
@@ -417,8 +417,8 @@ def _alpha(total: float, least: float, gamma: float) -> int:
 
 def declared_estimates(instance: BatchschedInstance) -> JsonObject:
     """Smallest and largest weight per least volume: the future's share."""
-    found = densities(instance)
-    low, high = (float(found.min()), float(found.max())) if found.size else (1.0, 1.0)
+    values = densities(instance)
+    low, high = (float(values.min()), float(values.max())) if values.size else (1.0, 1.0)
     return {"density": {"lowest": low, "highest": high}}
 
 

@@ -8,12 +8,13 @@ from typing import Literal
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.modes import Modes, modes
-from hindsched.online import protocol
-from hindsched.online.baselines.baseline import Baseline
-from hindsched.online.baselines.cluster import Gangs
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.batchsched.list_schedule import list_jobs
+
+from hindsched.online import protocol
+from hindsched.online.baselines.baseline import Baseline
+from hindsched.online.baselines.cluster import Gangs
 
 
 class AntMan(Baseline):
@@ -66,13 +67,13 @@ class AntMan(Baseline):
     def is_guaranteed(self, name: str) -> bool:
         """Whether a job is in the guaranteed class now."""
         if name not in self._class:
-            found = self.jobs[name].resource_guarantee
-            if found is None and self.rule == "weight":
-                found = self.jobs[name].weight >= median(self._weights)
-            elif found is None:
+            guaranteed = self.jobs[name].resource_guarantee
+            if guaranteed is None and self.rule == "weight":
+                guaranteed = self.jobs[name].weight >= median(self._weights)
+            elif guaranteed is None:
                 draw = protocol.draws(self.environment.seed, name, "guarantee").random()
-                found = draw < self.guaranteed
-            self._class[name] = bool(found)
+                guaranteed = draw < self.guaranteed
+            self._class[name] = bool(guaranteed)
         return self._class[name]
 
     def step(self, slot: int, arrivals: tuple[BatchschedJob, ...]) -> protocol.Decision:

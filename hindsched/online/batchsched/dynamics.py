@@ -5,17 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-
 from hindsched.arrays import Floats
 from hindsched.errors import Refused
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import most_workers
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.batchsched.solution import BatchschedSolution
+
 from hindsched.online.baselines.cluster import Counts, Gang, GangCluster, fill
 from hindsched.online.cluster_state import ClusterState
 from hindsched.online.protocol import Environment, Report
-from hindsched.solutions.base import Assignment
-from hindsched.solutions.batchsched.solution import BatchschedSolution
 
 
 class BatchschedState(ClusterState[BatchschedJob]):
@@ -97,17 +97,17 @@ class BatchschedCluster(GangCluster):
             h = int(alone[np.argmin((free[alone] / self._scale).sum(axis=1))])
             return {h: workers}, ({h: beside} if beside else {})
         if not num_ps:
-            found = _spread(free, workers, worker)
-            return None if found is None else (found, {})
+            spread = _spread(free, workers, worker)
+            return None if spread is None else (spread, {})
         room = how_many_left(free, server, num_ps)
         for host in np.argsort(-room, kind="stable"):
             if room[host] < num_ps:
                 break
             left = free.copy()
             left[host] -= num_ps * server
-            found = _spread(left, workers, worker)
-            if found is not None:
-                return found, {int(host): num_ps}
+            spread = _spread(left, workers, worker)
+            if spread is not None:
+                return spread, {int(host): num_ps}
         return None
 
 

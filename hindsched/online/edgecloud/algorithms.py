@@ -8,27 +8,27 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online import protocol
-from hindsched.online.base import FamilyOnline
-from hindsched.online.baselines.cluster import Gangs
-from hindsched.online.baselines.infeasible_baselines import relaxing_baselines
-from hindsched.online.baselines.ranked import Ranked, ShortestRemaining, TiresiasL
-from hindsched.online.cluster_state import this_slot
-from hindsched.online.edgecloud.batchsche import BatchSche
-from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
-from hindsched.online.edgecloud.dynamics import EdgecloudCluster, EdgecloudState
-from hindsched.online.edgecloud.resources import CloudSite, ParameterServers, StorageLedger, no_room
-from hindsched.online.engines.dual_price import DualPrice
-from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
 from hindsched.solvers.families.edgecloud.methods import program_columns
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.oracles.base import PlacingOracle, placing_oracle
+
+from hindsched.online import protocol
+from hindsched.online.base import FamilyOnline
+from hindsched.online.baselines.cluster import Gangs
+from hindsched.online.baselines.ranked import Ranked, ShortestRemaining, TiresiasL
+from hindsched.online.baselines.relaxing_baselines import relaxing_baselines
+from hindsched.online.cluster_state import this_slot
+from hindsched.online.edgecloud.batchsche import EdgecloudBatchsche
+from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
+from hindsched.online.edgecloud.dynamics import EdgecloudCluster, EdgecloudState
+from hindsched.online.edgecloud.occupancy import CloudSite, ParameterServers, StorageLedger, no_room
+from hindsched.online.engines.dual_price import DualPrice
+from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 
 
 class Edgecloud(protocol.OnlineAlgorithm):
@@ -74,10 +74,10 @@ class Edgecloud(protocol.OnlineAlgorithm):
         self._jobs.append(job)
         room = self._storage.room(job, slot)
         together = self.serving.may_be_together(job)
-        found = self.dispatcher.place(index, job, float(edge), float(cloud), room, together)
-        self.dispatches[job.name] = found
-        self.serving.add(index, job, found, (edge, cloud))
-        for _, worker in found.workers:
+        dispatch = self.dispatcher.place(index, job, float(edge), float(cloud), room, together)
+        self.dispatches[job.name] = dispatch
+        self.serving.add(index, job, dispatch, (edge, cloud))
+        for _, worker in dispatch.workers:
             self._storage.store(job, self.cluster.worker_list[worker][0])
         self._storing.add(index)
 
@@ -90,13 +90,13 @@ class Edgecloud(protocol.OnlineAlgorithm):
 
     def report(self) -> protocol.Report:
         """Sums of alpha (the printed dual) and of the corrected alpha'', and the cloud's share."""
-        found = self.dispatches.values()
+        dispatches = self.dispatches.values()
         corrected = (job.chunks * self.dispatches[job.name].corrected_alpha for job in self._jobs)
         return {
             "chunks": sum(job.chunks for job in self._jobs),
-            "chunks_in_cloud": sum(len(d.cloud) for d in found),
-            "jobs_in_cloud": sum(d.together for d in found),
-            "sum_alpha": sum(sum(d.alphas) for d in found),
+            "chunks_in_cloud": sum(len(d.cloud) for d in dispatches),
+            "jobs_in_cloud": sum(d.together for d in dispatches),
+            "sum_alpha": sum(sum(d.alphas) for d in dispatches),
             "sum_corrected_alpha": sum(corrected),
         }
 
@@ -188,8 +188,8 @@ class EdgecloudDualPrice(DualPrice):
             use[place, kind, t] += 1
             self._residual[base + t - 1] = in_cloud - use[cloud, kind, t]
             holds.append(ChunkRun(0, 0, place, t, t))
-        found = [row for row in rows if "ps" not in row]
-        return [*found, *(file_row(cluster, hold) for hold in Runs.of(holds).rows())]
+        worker_rows = [row for row in rows if "ps" not in row]
+        return [*worker_rows, *(file_row(cluster, hold) for hold in Runs.of(holds).rows())]
 
     def _lengthen(self) -> None:
         """Double the horizon; the new slots are free and cost nothing."""
@@ -305,8 +305,8 @@ def _overtaking(instance: EdgecloudInstance) -> int:
     """Most slots by which a later job's chunk is available before an earlier job's on a server."""
     worst, order = 0, np.argsort(instance.arrivals, kind="stable").tolist()
     for s, kind in instance.groups:
-        mine = [j for j in order if instance.jobs[j].worker_type == kind]
-        ready = instance.arrivals[mine] + instance.upload[mine, s]
+        jobs = [j for j in order if instance.jobs[j].worker_type == kind]
+        ready = instance.arrivals[jobs] + instance.upload[jobs, s]
         worst = max(worst, int((np.maximum.accumulate(ready) - ready).max(initial=0)))
     return worst
 
@@ -330,7 +330,7 @@ ONLINE = FamilyOnline(
         "reoptimise": EdgecloudReoptimise,
         "srtf": Srtf,
         "tiresias-l": EdgeTiresiasL,
-        "batchsche": BatchSche,
+        "batchsche": EdgecloudBatchsche,
         "all-cloud": AllCloud,
         **relaxing_baselines(rigid=False),
     },

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
-
 from hindsched.arrays import Bools, Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.edgecloud.resources import StorageLedger, no_room
-from hindsched.online.engines import batching
-from hindsched.online.protocol import Capabilities, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, file_row
+from pydantic import Field
+
+from hindsched.online.edgecloud.occupancy import StorageLedger, no_room
+from hindsched.online.engines import batching
+from hindsched.online.protocol import Capabilities, Environment
 
 Column = tuple[bool, str]  # in the cloud or not, and worker type
 
@@ -59,20 +59,20 @@ class EdgeCloudRound(batching.BatchRound):
 
     def offer(self, job: EdgecloudJob, limit: float) -> batching.Offer | None:
         """Cheapest window at the edge or in the cloud."""
-        cluster, found = self.cluster, list[batching.Offer | None]()
+        cluster, windows = self.cluster, list[batching.Offer | None]()
         workers = cluster.workers_by_type.get(job.worker_type, ())
         servers = [cluster.servers[cluster.worker_list[w][0]].name for w in workers]
         ready = np.array([self._ready(job, name) for name in servers], dtype=np.int64)
         for size in sorted({-(-job.chunks // waves) for waves in range(1, job.chunks + 1)}):
             if size <= len(workers):
-                found.append(self._cheapest(job, (False, job.worker_type), ready, size, False))
+                windows.append(self._cheapest(job, (False, job.worker_type), ready, size, False))
         if cluster.has_cloud(job):
             count = cluster.cloud_workers(job.worker_type)
             count = job.chunks if count is None else count
             begins = np.full(count, self._ready(job, cluster.cloud.name))
             together, size = cluster.cloud_ps(job.ps_type) != 0, min(job.chunks, count)
-            found.append(self._cheapest(job, (True, job.worker_type), begins, size, together))
-        offers = [offer for offer in found if offer is not None and offer.cost < limit]
+            windows.append(self._cheapest(job, (True, job.worker_type), begins, size, together))
+        offers = [offer for offer in windows if offer is not None and offer.cost < limit]
         return min(offers, key=lambda o: (round(o.cost, 9), o.last, o.plan.column), default=None)
 
     def _ready(self, job: EdgecloudJob, name: str) -> int:
@@ -104,7 +104,7 @@ class EdgeCloudRound(batching.BatchRound):
         starts = np.flatnonzero((holds >= job.chunks) & self._with_ps(job, length, together))
         if not starts.size:
             return None
-        of_column = np.array([own == column for own in self.columns], dtype=float)
+        of_column = np.array([other == column for other in self.columns], dtype=float)
         paid = np.concatenate(([0.0], np.cumsum(self.ledger.prices() @ of_column)))
         price = paid[starts + length] - paid[starts]
         best = int(np.argmin(np.round(price, 9)))
@@ -175,7 +175,7 @@ def _deal(
     return shares
 
 
-class BatchSche(batching.GeometricBatches):
+class EdgecloudBatchsche(batching.GeometricBatches):
     """The batch algorithm of MobiHoc 2020 over edge workers and the cloud.
 
     Geometric batches with work-conserving sub-rounds. In a sub-round each job takes the cheapest

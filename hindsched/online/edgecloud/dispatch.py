@@ -31,13 +31,13 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
-
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.edgecloud import resources
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, file_row, place_name
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import LEFT, QueueState, entry_of
+
+from hindsched.online.edgecloud import occupancy
 
 Increment = Literal["printed", "marginal"]
 Span = tuple[float, float]
@@ -130,7 +130,7 @@ class Dispatcher:
         self.cluster, self.increment = cluster, increment
         self.escape, self.use_cloud = escape, use_cloud
         self.queues = QueueState(len(cluster.worker_list))
-        self._cloud = resources.CloudWorkers(cluster)
+        self._cloud = occupancy.CloudWorkers(cluster)
 
     def place(
         self,
@@ -145,20 +145,20 @@ class Dispatcher:
         """
         D, r = job.chunks, job.arrival
         edge = _Edge(self, index, job, edge_work, room)
-        found = Dispatch(corrected_alpha=edge.corrected_alpha)
+        dispatch = Dispatch(corrected_alpha=edge.corrected_alpha)
         fits = sum(int(min(edge.room[s], D)) for s in set(edge.servers))
         closed = self.cluster.cloud_workers(job.worker_type) == 0
         together, mixed = list[Span](), list[Span]()
         if not closed and (self.use_cloud or fits < D):
             ready = float(r + job.upload_slots[self.cluster.cloud.name])
-            found.corrected_alpha = min(found.corrected_alpha, (ready - r) / D)
+            dispatch.corrected_alpha = min(dispatch.corrected_alpha, (ready - r) / D)
             together = self._cloud.spans(job, D, ready, cloud_work) if may_be_together else []
             mixed = self._cloud.spans(job, D, ready, edge_work)
         whole = Dispatch(
             together=True,
             cloud=[(chunk, *span) for chunk, span in enumerate(together, 1)],
             alphas=[(end - r) / D for _, end in together],
-            corrected_alpha=found.corrected_alpha,
+            corrected_alpha=dispatch.corrected_alpha,
         )
         if together and round(sum(whole.alphas) / D, DIGITS) < edge.best():
             self._cloud.book(job, together)
@@ -166,26 +166,26 @@ class Dispatcher:
         for chunk in range(1, D + 1):
             in_cloud = np.inf  # the first chunk goes there only with all others, if it may
             if mixed and (chunk > 1 or not together):
-                in_cloud = (mixed[len(found.cloud)][1] - r) / D
+                in_cloud = (mixed[len(dispatch.cloud)][1] - r) / D
             if edge.best() <= round(in_cloud, DIGITS) and edge.heap:
                 worker, alpha = edge.take()
-                found.workers.append((chunk, worker))
+                dispatch.workers.append((chunk, worker))
             elif in_cloud < np.inf:
                 alpha = in_cloud
-                found.cloud.append((chunk, *mixed[len(found.cloud)]))
+                dispatch.cloud.append((chunk, *mixed[len(dispatch.cloud)]))
             else:
-                raise resources.no_room(job)
-            found.alphas.append(alpha)
+                raise occupancy.no_room(job)
+            dispatch.alphas.append(alpha)
         if self.escape and together:
-            ends = [end for _, _, end in found.cloud]
+            ends = [end for _, _, end in dispatch.cloud]
             ends += [self.queues.planned_end(*each) for each in edge.taken()]
             if max(ends) > max(end for _, end in together):
                 self._cloud.book(job, together)
                 return whole
         for worker, entry in edge.taken():
             self.queues.insert(worker, entry)
-        self._cloud.book(job, mixed[: len(found.cloud)])
-        return found
+        self._cloud.book(job, mixed[: len(dispatch.cloud)])
+        return dispatch
 
 
 NewRows = dict[int, list[Assignment]]  # rows of a slot's decision by number of the job
@@ -205,7 +205,7 @@ class Serving:
 
     def __init__(self, cluster: EdgecloudInstance, queues: QueueState, seed: int) -> None:
         self.cluster, self.queues = cluster, queues
-        self._ps = resources.ParameterServers(cluster, seed)
+        self._ps = occupancy.ParameterServers(cluster, seed)
         self._jobs: dict[int, EdgecloudJob] = {}
         self._work: dict[int, tuple[int, int]] = {}
         self._together: set[int] = set()
@@ -219,28 +219,28 @@ class Serving:
         """Whether a job may go to the cloud as a whole: a PS is free there, nobody waits for it."""
         if self.cluster.cloud_ps(job.ps_type) is None:
             return True
-        first = {one.job for one in self._waiting} & self._together - self._ps.held.keys()
+        first = {waiting.job for waiting in self._waiting} & self._together - self._ps.held.keys()
         taken = any(self._jobs[index].ps_type == job.ps_type for index in first)
         return self._ps.in_cloud(job.ps_type) > 0 and not taken
 
-    def add(self, index: int, job: EdgecloudJob, found: Dispatch, work: tuple[int, int]) -> None:
+    def add(self, index: int, job: EdgecloudJob, dispatch: Dispatch, work: tuple[int, int]) -> None:
         """Queue a job's chunks; `work` is a chunk's slots with zeta = 0 and 1."""
         self._jobs[index], self._work[index] = job, work
-        for chunk, worker in found.workers:
+        for chunk, worker in dispatch.workers:
             self._chunks.setdefault((worker, index), []).append(chunk)
-        if found.together:
+        if dispatch.together:
             self._together.add(index)
         uploaded = job.arrival + job.upload_slots.get(self.cluster.cloud.name, 0)
         as_planned = self.cluster.cloud_ps(job.ps_type) is None
-        for chunk, begin, _ in found.cloud:
+        for chunk, begin, _ in dispatch.cloud:
             ready = int(begin) if as_planned else uploaded
-            self._waiting.append(_CloudChunk(ready, index, chunk, work[found.together]))
+            self._waiting.append(_CloudChunk(ready, index, chunk, work[dispatch.together]))
         self._waiting.sort()
 
     def in_cloud(self, slot: int) -> set[int]:
         """Jobs with chunks in the cloud that have not ended before `slot`."""
         running = {index for index, last in self._in_cloud if last >= slot}
-        return running | {one.job for one in self._waiting}
+        return running | {waiting.job for waiting in self._waiting}
 
     def step(self, slot: int) -> NewRows:
         """PSs for whoever can run, then what begins, goes on and ends."""
@@ -252,13 +252,13 @@ class Serving:
             if before.get(index) != held:
                 row = {"ps": place_name(self.cluster, held[1]), "from": slot}
                 rows.setdefault(index, []).append(row)
-        for one in starts:
-            last = slot + one.slots - 1
-            self._in_cloud.append((one.job, last))
-            run = ChunkRun(one.job, one.chunk, len(self.cluster.worker_list), slot, last)
-            rows.setdefault(one.job, []).append(file_row(self.cluster, run))
+        for chunk in starts:
+            last = slot + chunk.slots - 1
+            self._in_cloud.append((chunk.job, last))
+            run = ChunkRun(chunk.job, chunk.chunk, len(self.cluster.worker_list), slot, last)
+            rows.setdefault(chunk.job, []).append(file_row(self.cluster, run))
         begun = set(starts)
-        self._waiting = [one for one in self._waiting if one not in begun]
+        self._waiting = [chunk for chunk in self._waiting if chunk not in begun]
         self._follow_workers(slot, rows)
         return rows
 
@@ -268,7 +268,7 @@ class Serving:
         while True:
             starts = self._can_start(slot, without)
             active = set(np.unique(self.queues.running()).tolist()) - {-1}
-            active |= {i for i, _ in self._in_cloud} | {one.job for one in starts}
+            active |= {i for i, _ in self._in_cloud} | {chunk.job for chunk in starts}
             for index in self._ps.held.keys() - active:
                 self._ps.give_back(index)
             failed = []
@@ -286,15 +286,15 @@ class Serving:
     def _can_start(self, slot: int, without: set[int]) -> list[_CloudChunk]:
         """The first chunks of each type that find a worker in the cloud."""
         busy = Counter(self._jobs[index].worker_type for index, _ in self._in_cloud)
-        found: list[_CloudChunk] = []
-        for one in self._waiting:
-            kind = self._jobs[one.job].worker_type
+        starts: list[_CloudChunk] = []
+        for chunk in self._waiting:
+            kind = self._jobs[chunk.job].worker_type
             limit = self.cluster.cloud_workers(kind)
             is_free = limit is None or busy[kind] < limit
-            if one.ready <= slot and one.job not in without and is_free:
+            if chunk.ready <= slot and chunk.job not in without and is_free:
                 busy[kind] += 1
-                found.append(one)
-        return found
+                starts.append(chunk)
+        return starts
 
     def _follow_workers(self, slot: int, rows: NewRows) -> None:
         """Ends and begins of runs at the edge."""
@@ -304,6 +304,6 @@ class Serving:
             done = self._done.get((worker, index), 0)
             self._done[worker, index] = done + 1
             now[worker] = index, self._chunks[worker, index][done // self._work[index][0]]
-        for index, new in resources.run_changes(self.cluster, slot, self._current, now).items():
+        for index, new in occupancy.run_changes(self.cluster, slot, self._current, now).items():
             rows.setdefault(index, []).extend(new)
         self._current = now

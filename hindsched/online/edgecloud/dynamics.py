@@ -20,19 +20,19 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.baselines.cluster import BaselineCluster, Placement, gang_width
-from hindsched.online.cluster_state import ClusterState
-from hindsched.online.edgecloud import resources
-from hindsched.online.protocol import Decision, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud import runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solutions.rows import read_span
+
+from hindsched.online.baselines.cluster import BaselineCluster, Placement, gang_width
+from hindsched.online.cluster_state import ClusterState
+from hindsched.online.edgecloud import occupancy
+from hindsched.online.protocol import Decision, Environment
 
 Offload = Literal["narrow", "waiting", "never"]
 
@@ -149,16 +149,16 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
         super().__init__(environment)
         self.instance: EdgecloudInstance = environment.cluster
         self._free = [True] * len(self.instance.worker_list)
-        self._ps = resources.ParameterServers(self.instance)
+        self._ps = occupancy.ParameterServers(self.instance)
         ps_kinds = sorted({kind for _, kind in self.instance.ps_counts})
         self._ps_totals = {kind: self._ps.count(kind) for kind in ps_kinds}
         self._ps_booked: Counter[str] = Counter()  # jobs with workers, whether they have a PS yet
-        self._site = resources.CloudSite(self.instance, self._ps)
-        self._storage = resources.StorageLedger(self.instance)
+        self._site = occupancy.CloudSite(self.instance, self._ps)
+        self._storage = occupancy.StorageLedger(self.instance)
         self._most: dict[str, int] = {}
         self._reserved: dict[str, dict[int, int]] = {}
         self._chunks: dict[str, dict[int, int]] = {}  # of running jobs: worker -> chunk
-        self._current: resources.Running = {}
+        self._current: occupancy.Running = {}
         self._opens: set[int] = set()
         self._rows: dict[str, list[Assignment]] = {}
         self._slot = 0
@@ -173,7 +173,7 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
             most = gang_width(self.gangs, partial(self.drawn_workers, job), most)
             most, self._reserved[job.name] = self._storage.reserve(job, slot, most)
             if not most and not self.instance.has_cloud(job):
-                raise resources.no_room(job)
+                raise occupancy.no_room(job)
             self._most[job.name] = most
             self._opens.update(job.arrival + slots for slots in job.upload_slots.values())
         opened = slot in self._opens or slot in self._site.events
@@ -199,7 +199,7 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
             elif endless:
                 last = self._slot + math.ceil(left[name] / job.chunks) - 1
                 spans = [(self._slot, last)] * job.chunks
-                self._rows[name] = resources.whole_job_rows(self.instance, spans, self._ps.cloud)
+                self._rows[name] = occupancy.whole_job_rows(self.instance, spans, self._ps.cloud)
             else:
                 continue
             self._storage.end(name, self._slot - 1 if begun else 0)
@@ -230,10 +230,10 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
 
     def place(self, job: EdgecloudJob, workers: int) -> Placement | None:
         """Book the first free workers whose server has the job's data, and a PS."""
-        found = self._pick(job, [], workers)
-        if len(found) < workers or not self._has_ps(job):
+        workers_found = self._pick(job, [], workers)
+        if len(workers_found) < workers or not self._has_ps(job):
             return None
-        placement = self._placement(found)
+        placement = self._placement(workers_found)
         self.book(job, placement)
         return placement
 
@@ -242,11 +242,11 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
         if placement is None:
             return self.place(job, 1)
         held = placement.facts["workers"]
-        found = self._pick(job, held, 1)
-        if not found:
+        added = self._pick(job, held, 1)
+        if not added:
             return None
-        self._free[found[0]] = False
-        return self._placement(sorted([*held, *found]))
+        self._free[added[0]] = False
+        return self._placement(sorted([*held, *added]))
 
     def _placement(self, workers: list[int]) -> Placement:
         places = (self.instance.worker_list[worker][0] for worker in workers)
@@ -259,17 +259,17 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
         return self._ps.count(kind) > self._ps_booked[kind] - bound
 
     def _pick(self, job: EdgecloudJob, held: list[int], more: int) -> list[int]:
-        found: list[int] = []
+        picked: list[int] = []
         servers = [self.instance.worker_list[worker][0] for worker in held]
         for s, members in self.instance.places(job):
             if not self._is_ready(job, self.instance.servers[s].name):
                 continue
             free = [worker for worker in members if self._free[worker]]
             limit = self._reserved[job.name].get(s)
-            found += free if limit is None else free[: limit - servers.count(s)]
-            if len(found) >= more:
+            picked += free if limit is None else free[: limit - servers.count(s)]
+            if len(picked) >= more:
                 break
-        return found[:more]
+        return picked[:more]
 
     def book(self, job: EdgecloudJob, placement: Placement) -> None:
         """Book a placement that is known to fit."""
@@ -309,13 +309,13 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
 
     def shares(self, job: EdgecloudJob, workers: int) -> Floats:
         """Share of the edge's workers of each type, then of its PSs of each type."""
-        found = [
+        shares = [
             workers / len(qualified) if kind == job.worker_type else 0.0
             for kind, qualified in self.instance.workers_by_type.items()
         ]
         for kind, total in self._ps_totals.items():
-            found.append(1 / total if workers and total and kind == job.ps_type else 0.0)
-        return np.array(found)
+            shares.append(1 / total if workers and total and kind == job.ps_type else 0.0)
+        return np.array(shares)
 
     def rows(
         self, slot: int, running: Mapping[str, tuple[EdgecloudJob, Placement]]
@@ -336,7 +336,7 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
             worker: (name, chunk)
             for name, chunks in self._chunks.items() for worker, chunk in chunks.items()
         }  # fmt: skip
-        parts = [self._rows, resources.run_changes(self.instance, slot, self._current, now)]
+        parts = [self._rows, occupancy.run_changes(self.instance, slot, self._current, now)]
         self._current = now
         for name, (job, _) in running.items():
             if name not in self._ps.held:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import run_queue
+
+from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
 
 
 @dataclass(frozen=True)
@@ -58,31 +58,34 @@ def run_with_speed(
     works: list[Any] = [instance.edge_slots, instance.cloud_slots]
     if not whole_slots:
         works = [
-            [own.exact_chunk_slots(instance.slot_seconds, in_cloud=where) for own in instance.jobs]
+            [
+                record.exact_chunk_slots(instance.slot_seconds, in_cloud=where)
+                for record in instance.jobs
+            ]
             for where in (False, True)
         ]
     edge, cloud = (np.array(work, dtype=float) / (1.0 + epsilon) for work in works)
     dispatcher = Dispatcher(instance.with_jobs(()), increment)
-    found: dict[int, Dispatch] = {}
+    dispatched: dict[int, Dispatch] = {}
     for j in np.argsort(arrival, kind="stable").tolist():
         dispatcher.queues.advance(arrival[j])
-        found[j] = dispatcher.place(j, instance.jobs[j], float(edge[j]), float(cloud[j]))
+        dispatched[j] = dispatcher.place(j, instance.jobs[j], float(edge[j]), float(cloud[j]))
 
     # carry the dispatches out
-    at_edge = [(worker, j) for j, dispatch in found.items() for _, worker in dispatch.workers]
+    at_edge = [(worker, j) for j, dispatch in dispatched.items() for _, worker in dispatch.workers]
     worker, job = np.array(at_edge, dtype=np.int64).reshape(-1, 2).T
     server = np.array([s for s, _, _ in instance.worker_list], dtype=np.int64)
     ready: Floats = arrival[job] + instance.upload[job, server[worker]].astype(float)
     end, middle = np.zeros(len(worker)), np.zeros(len(worker))  # of the service of a chunk
     for w in np.unique(worker):
-        mine = np.flatnonzero(worker == w)
-        mine = mine[np.lexsort((ready[mine], (chunks * edge)[job[mine]]))]
-        p, D = edge[job[mine]], chunks[job[mine]]
-        queue = np.column_stack((D * p, ready[mine], p, p, 1.0 / D, job[mine].astype(float)))
-        served = np.zeros((len(mine), 2))
+        local = np.flatnonzero(worker == w)
+        local = local[np.lexsort((ready[local], (chunks * edge)[job[local]]))]
+        p, D = edge[job[local]], chunks[job[local]]
+        queue = np.column_stack((D * p, ready[local], p, p, 1.0 / D, job[local].astype(float)))
+        served = np.zeros((len(local), 2))
         run_queue(queue, 0.0, np.inf, served)
-        end[mine], middle[mine] = served[:, 0], served[:, 1] / p
-    away = [(j, *times) for j, dispatch in found.items() for _, *times in dispatch.cloud]
+        end[local], middle[local] = served[:, 0], served[:, 1] / p
+    away = [(j, *times) for j, dispatch in dispatched.items() for _, *times in dispatch.cloud]
     in_cloud, begun, ended = np.array(away, dtype=float).reshape(-1, 3).T
     jobs = np.concatenate([job, in_cloud.astype(np.int64)])
     late = np.concatenate([end, ended]) - arrival[jobs]
@@ -91,7 +94,7 @@ def run_with_speed(
     flow = float((late / chunks[jobs]).sum())
     middles = np.concatenate([middle, (begun + ended) / 2]) - arrival[jobs]
     fractional = float((middles / chunks[jobs]).sum())
-    dispatches = tuple(found[j] for j in range(len(instance.jobs)))
+    dispatches = tuple(dispatched[j] for j in range(len(instance.jobs)))
     alpha = np.array([dispatch.corrected_alpha for dispatch in dispatches])
     bound = float((alpha * chunks).sum()) - flow / (1.0 + epsilon)
     slack = _worst_slack(instance, alpha, edge, (worker, job, end))
@@ -110,8 +113,8 @@ def _worst_slack(
     worst = np.inf
     arrival, weight = instance.arrivals.astype(float), 1.0 / instance.chunks
     for w, (s, _, kind) in enumerate(instance.worker_list):
-        mine = served[0] == w
-        jobs, end = served[1][mine], served[2][mine]
+        here = served[0] == w
+        jobs, end = served[1][here], served[2][here]
         for j, job in enumerate(instance.jobs):
             if job.worker_type == kind:
                 ready = arrival[j] + float(instance.upload[j, s])

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from hindsched.arrays import Floats
 from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
-from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.oracles.rows import PriceRow
+
+from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 
 Rows = dict[str, list[Assignment]]
 
@@ -194,9 +194,9 @@ class GeometricBatches(OnlineAlgorithm):
         amount = ledger.capacity * np.asarray(units)
         names = np.array(resources)
         for name in dict.fromkeys(resources):
-            held = float(amount[names == name].sum())
-            if held > 0:
-                path = total[:, names == name].sum(axis=1) / held
+            units_in_all = float(amount[names == name].sum())
+            if units_in_all > 0:
+                path = total[:, names == name].sum(axis=1) / units_in_all
                 for slot, price in enumerate(path.tolist(), self.round_base + 1):
                     self._posted[slot, name] = price
 

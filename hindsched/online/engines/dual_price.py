@@ -124,8 +124,8 @@ class DualPrice(OnlineAlgorithm):
         prices, residual = 0.0 * layout.capacity, layout.capacity.copy()
         for longer, known in ((prices, self._prices), (residual, self._residual)):
             parts = layout.unpack(longer)
-            for name, own in self._layout.unpack(known).items():
-                parts[name][..., : own.shape[-1]] = own
+            for name, values in self._layout.unpack(known).items():
+                parts[name][..., : values.shape[-1]] = values
         self._prices, self._residual, self._layout = prices, residual, layout
 
     def report(self) -> Report:

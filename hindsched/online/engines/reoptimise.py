@@ -75,8 +75,8 @@ class Reoptimise(OnlineAlgorithm):
         self, nodes: Count = 200, gap: float = 1e-4, time_limit: Positive | None = None
     ) -> None:
         self.nodes, self.gap, self.time_limit = nodes, gap, time_limit
-        own = {"mip_max_nodes": nodes, **self.solver_options}
-        self.options = SolveOptions(gap=gap, time_limit=time_limit, solver_options=own)
+        solver_options = {"mip_max_nodes": nodes, **self.solver_options}
+        self.options = SolveOptions(gap=gap, time_limit=time_limit, solver_options=solver_options)
         self._of_large = replace(self.options, solver_options={"mip_max_nodes": 1})
 
     def start(self, environment: Environment) -> None:
@@ -167,9 +167,9 @@ class Reoptimise(OnlineAlgorithm):
 
         False where a job that must be served finds no room beside them: the program moves them.
         """
-        jobs, given = self._rolling.instance.jobs, self._rolling.commitments().assignments
-        begun = [job for job in jobs if given.get(job.name)]
-        left = [self.waiting(job, slot) for job in jobs if not given.get(job.name)]
+        jobs, assignments = self._rolling.instance.jobs, self._rolling.commitments().assignments
+        begun = [job for job in jobs if assignments.get(job.name)]
+        left = [self.waiting(job, slot) for job in jobs if not assignments.get(job.name)]
         oracle = self.oracle_of(left)
         residual = oracle.rows.capacity.copy()
         for rows in oracle.rows.sets:  # slots are the last axis; what is past is over
@@ -185,17 +185,17 @@ class Reoptimise(OnlineAlgorithm):
         }
         start = inserted(oracle, residual, [kept.get(job.name) for job in left])
         options = replace(self.options, threads=1)
-        found = best_schedules(oracle, residual, start, most_rounds=ROUNDS, options=options)
-        if not oracle.optional and any(chosen is None for chosen in found.responses):
+        schedules = best_schedules(oracle, residual, start, most_rounds=ROUNDS, options=options)
+        if not oracle.optional and any(chosen is None for chosen in schedules.responses):
             return False
         before, self._plan = self._plan, {job.name: self._plan[job.name] for job in begun}
-        for block, chosen in enumerate(found.responses):
+        for block, chosen in enumerate(schedules.responses):
             name = left[block].name
             if chosen is not None:
                 stays = chosen is kept.get(name)
                 self._plan[name] = before[name] if stays else oracle.assignments(block, chosen)
-        limited = not within_gap(found.objective, found.bound, self.gap)
-        self._count(slot, found.objective, found.bound, limited)
+        limited = not within_gap(schedules.objective, schedules.bound, self.gap)
+        self._count(slot, schedules.objective, schedules.bound, limited)
         return True
 
     def _used(self, oracle: PlacingOracle, jobs: Sequence[JobRecord]) -> list[Response]:
@@ -225,9 +225,9 @@ class Reoptimise(OnlineAlgorithm):
             except InputError:  # a family whose oracle only reads solutions that serve every job
                 return None
         new = [job.name not in plan and job.name not in self._considered for job in known.jobs]
-        found = inserted(oracle, oracle.rows.capacity, used, new)
+        responses = inserted(oracle, oracle.rows.capacity, used, new)
         for block, job in enumerate(known.jobs):
-            response = found[block]
+            response = responses[block]
             if new[block]:
                 self._considered.add(job.name)
                 if response is not None:
@@ -247,7 +247,7 @@ def inserted(
     new: Sequence[bool] | None = None,
 ) -> list[Response | None]:  # fmt: skip
     """A plan in which each new job (all without a schedule) has its best on what others leave."""
-    left, found = residual.copy(), list(plan)
+    left, responses = residual.copy(), list(plan)
     for response in plan:
         if response is not None:
             np.subtract.at(left, response.rows, response.amounts)
@@ -256,8 +256,8 @@ def inserted(
         if is_new:
             best = oracle.best_response(block, free, np.maximum(left, 0.0))
             if best is None or best.plan is None or (oracle.optional and best.value <= 0):
-                found[block] = None  # also where a solution without it was read
+                responses[block] = None  # also where a solution without it was read
                 continue
-            found[block] = best
+            responses[block] = best
             np.subtract.at(left, best.rows, best.amounts)
-    return found
+    return responses

@@ -6,19 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.sets import GangSets, gang_sets
+from hindsched.solutions.base import Assignment
+from hindsched.solvers.families.gang import search
+from hindsched.solvers.oracles.rows import PriceRow
+
 from hindsched.online import protocol
 from hindsched.online.base import FamilyOnline
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.gang.dynamics import GangState, committed_rows
 from hindsched.online.gang.queue_policies import KNOWN_POLICIES, held
-from hindsched.solutions.base import Assignment
-from hindsched.solvers.families.gang import search
-from hindsched.solvers.oracles.rows import PriceRow
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
 """Size up to which the program is solved; beyond, plans are orders of the open jobs."""
@@ -57,13 +57,13 @@ class GangReoptimise(Reoptimise):
         view, left = self._left(slot)
         begun = {name: rows[-1]["from"] for name, rows in self._plan.items()}
         names = [known.jobs[task.job].name for task in view.tasks]
-        own = left.open
+        open_jobs = left.open
         area = np.array([task.work * task.gpus for task in view.tasks], dtype=float)
-        worth = np.where(own.slope > 0, own.slope, own.skip)
+        worth = np.where(open_jobs.slope > 0, open_jobs.slope, open_jobs.skip)
         keys = [
             np.array([begun.get(name, np.inf) for name in names]),
             np.divide(area, worth, out=np.full(area.size, np.inf), where=worth > 0),
-            own.duration.astype(float),
+            open_jobs.duration.astype(float),
         ]
         self._follow(view, left, search.best_plan(left, keys, self.exchanges))
         self._counts["searches"] += 1
@@ -156,8 +156,8 @@ class Hindsight(protocol.OnlineAlgorithm):
         if not jobs:
             return
         instance: GangInstance = self._environment.cluster.with_jobs(jobs)
-        found = search.best_in_rounds(instance, self._environment.formulation, self.exchanges)
-        for name, rows in found.assignments().items():
+        best = search.best_in_rounds(instance, self._environment.formulation, self.exchanges)
+        for name, rows in best.assignments().items():
             for row in rows:
                 self._begins.setdefault(row["from"], {}).setdefault(name, []).append(row)
 

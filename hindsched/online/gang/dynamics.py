@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from hindsched.arrays import Ints
 from hindsched.errors import Refused
 from hindsched.instances.gang.instance import (
@@ -24,11 +23,12 @@ from hindsched.instances.gang.instance import (
     GangJob,
     split_formulation,
 )
-from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
-from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.solution import GangRows, GangSolution, read_gpus
 from hindsched.solutions.rows import read_span
+
+from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
+from hindsched.online.protocol import Capabilities, Decision, Environment
 
 STOP_KEYS = {"to"}
 
@@ -114,11 +114,11 @@ class GangState(ClusterState[GangJob]):
         """End runs, then begin those whose slot has come."""
         if decision.rejected:
             raise Refused("(1)", f"job {decision.rejected[0]}, slot {slot}", "every job must run")
-        given = [(name, row) for name, rows in decision.assignments.items() for row in rows]
-        for name, row in given:
+        rows_given = [(name, row) for name, rows in decision.assignments.items() for row in rows]
+        for name, row in rows_given:
             if row.keys() == STOP_KEYS:
                 self._stop(slot, self.instance.job_index(name), row)
-        for name, row in given:
+        for name, row in rows_given:
             if row.keys() != STOP_KEYS:
                 self._pending.append(self._read(name, self.instance.job_index(name), row))
         due = [run for run in self._pending if run.first <= slot]

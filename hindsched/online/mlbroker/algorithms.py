@@ -13,11 +13,16 @@ from collections import Counter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.solvers.families.mlbroker.placements import (
+    priced_placement,
+    relocated,
+    tight_placement,
+)
+
 from hindsched.online.base import FamilyOnline
 from hindsched.online.cluster_state import this_slot
 from hindsched.online.mlbroker.baselines import (
@@ -30,11 +35,6 @@ from hindsched.online.mlbroker.baselines import (
 from hindsched.online.mlbroker.dynamics import Broker, MlbrokerState
 from hindsched.online.mlbroker.rounding import Rounding, repair, round_server, round_workers
 from hindsched.online.protocol import Environment, Positive, Report, Theorem, theorem_record
-from hindsched.solvers.families.mlbroker.placements import (
-    priced_placement,
-    relocated,
-    tight_placement,
-)
 
 
 class Mlbroker(Broker):
@@ -82,28 +82,28 @@ class Mlbroker(Broker):
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Solve (10) after the fractional v of the slot before, and round."""
-        nothing = np.zeros(view.num_centers)
-        before = np.array([self._v.get(name, nothing) for name in view.jobs])
-        found = None if self.solved is None else self.solved.get(slot)
-        if found is None:
-            found = self._solve_fractional(
+        zeros = np.zeros(view.num_centers)
+        before = np.array([self._v.get(name, zeros) for name in view.jobs])
+        fractional = None if self.solved is None else self.solved.get(slot)
+        if fractional is None:
+            fractional = self._solve_fractional(
                 view, before, price=self.price, switching=self.switching, epsilon=self.epsilon,
                 factor=self.big_m_factor,
             )  # fmt: skip
         if self.solved is not None:
-            self.solved[slot] = found
-        self._v = dict(zip(view.jobs, found.present, strict=True))
-        self._backends[found.backend] += 1
-        workers = round_workers(view, found.workers, slot, self.seed, self.rounding)
-        workers, repairs = repair(view, workers, found.workers)
-        ps = round_server(view, found.server, slot, self.seed, self.rounding)
+            self.solved[slot] = fractional
+        self._v = dict(zip(view.jobs, fractional.present, strict=True))
+        self._backends[fractional.backend] += 1
+        workers = round_workers(view, fractional.workers, slot, self.seed, self.rounding)
+        workers, repairs = repair(view, workers, fractional.workers)
+        ps = round_server(view, fractional.server, slot, self.seed, self.rounding)
         if self.relocation:
             better = relocated(view, launch, workers, ps)
             workers, ps = better.workers, better.ps
         self._sums.update({
-            "fractional_cost": found.static + found.switching,
+            "fractional_cost": fractional.static + fractional.switching,
             "workers_needed": float(view.needed.sum()),
-            "workers_fractional": float(found.workers.sum()),
+            "workers_fractional": float(fractional.workers.sum()),
             "workers_placed": float(workers.sum()),
             "infeasible_repairs": repairs,
         })  # fmt: skip
@@ -136,17 +136,17 @@ class SlotBySlot(Broker):
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Place the slot; the tiers of the slot before are one of the starts."""
-        found = {}
+        placements = {}
         if "tight" in self.ways:
-            found["tight"] = tight_placement(view, launch, relocation=self.relocation)
+            placements["tight"] = tight_placement(view, launch, relocation=self.relocation)
         if "prices" in self.ways:
-            found["prices"], price = priced_placement(
+            placements["prices"], price = priced_placement(
                 view, launch, starts=self._start, relocation=self.relocation
             )
             self._start = [price]
-        way = min(found, key=lambda way: found[way].cost)
+        way = min(placements, key=lambda way: placements[way].cost)
         self._chosen[way] += 1
-        return found[way].workers, found[way].ps
+        return placements[way].workers, placements[way].ps
 
     def report(self) -> Report:
         """How often each way was chosen."""

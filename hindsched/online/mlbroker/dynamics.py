@@ -10,10 +10,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.mlbroker.solution import used_by
+from hindsched.solutions.rows import write_counts
+
 from hindsched.online.cluster_state import ClusterState
 from hindsched.online.protocol import (
     NOTHING,
@@ -23,9 +26,6 @@ from hindsched.online.protocol import (
     JobUpdates,
     OnlineAlgorithm,
 )
-from hindsched.solutions.base import Assignment
-from hindsched.solutions.mlbroker.solution import used_by
-from hindsched.solutions.rows import write_counts
 
 
 class MlbrokerState(ClusterState[MlbrokerJob]):
@@ -81,8 +81,8 @@ class Broker(OnlineAlgorithm):
         workers, ps = self.place(slot, view, view.deployment[:, None] * ~self.held())
         self.present = dict(zip(view.jobs, used_by(workers, ps), strict=True))
         rows: dict[str, Sequence[Assignment]] = {}
-        for name, own, center in zip(view.jobs, workers, ps.tolist(), strict=True):
-            placed = {"workers": write_counts(own, self.names), "ps": self.names[center]}
+        for name, counts, center in zip(view.jobs, workers, ps.tolist(), strict=True):
+            placed = {"workers": write_counts(counts, self.names), "ps": self.names[center]}
             rows[name] = [{"from": slot, "to": slot, **placed}]
         return Decision(rows, tuple(job.name for job in arrivals))
 

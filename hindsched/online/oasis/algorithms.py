@@ -98,11 +98,11 @@ class Oasis(PrimalDual):
         servers: dict[str, tuple[Server, ...]] = {}
         self._places = []
         for pool in ("worker_servers", "ps_servers"):
-            own = getattr(cluster, pool)
-            order = np.arange(len(own))
+            pool_servers = getattr(cluster, pool)
+            order = np.arange(len(pool_servers))
             if self.ties != "first":
                 order = order[::-1] if self.ties == "last" else draw.permutation(order)
-            servers[pool] = tuple(own[k] for k in order)
+            servers[pool] = tuple(pool_servers[k] for k in order)
             self._places.append(np.argsort(order))
         if self.ties != "first":
             environment = replace(environment, cluster=cluster.with_fields(**servers))
@@ -115,10 +115,10 @@ class Oasis(PrimalDual):
 
     def prices(self) -> Mapping[str, object]:
         """Final posted prices by row set, servers in the file's order."""
-        found = self._rows.unpack(self.posted_prices.copy())
+        arrays = self._rows.unpack(self.posted_prices.copy())
         return {
             name: array[places]
-            for (name, array), places in zip(found.items(), self._places, strict=True)
+            for (name, array), places in zip(arrays.items(), self._places, strict=True)
         }
 
     def price_function(self, environment: protocol.Environment, rows: Rows) -> ExponentialPrices:
@@ -138,11 +138,11 @@ class Oasis(PrimalDual):
     def respond_by_oracle(self, oracle: PlacingOracle, block: int) -> Response | None:
         """Best schedule of a payoff worth admitting, or None."""
         assert isinstance(oracle, OasisOracle)
-        asked = block, self.posted_prices, self.residual
+        arguments = block, self.posted_prices, self.residual
         if self.engine == "slots":
-            return self._slots.best_response(oracle, *asked, self.least_payoff)
+            return self._slots.best_response(oracle, *arguments, self.least_payoff)
         respond = oracle.chunk_best_response if self.whole_chunks else oracle.best_response
-        return respond(*asked, above=self.least_payoff)
+        return respond(*arguments, above=self.least_payoff)
 
 
 class OasisChunk(Oasis):
@@ -212,10 +212,10 @@ class OasisReoptimise(Reoptimise):
             options = SolveOptions(gap=self.gap, threads=1, time_limit=self.time_limit,
                                    solver_options=dict(self.solver_options))  # fmt: skip
             if self.time_limit is None:
-                found = solve_rest(rest, start, options, WORK_A_NODE * self.nodes)
+                result = solve_rest(rest, start, options, WORK_A_NODE * self.nodes)
             else:
-                found = solve_by_ends(rest, start.formulation, options, incumbent=start)
-            best, bound = found.solution or start, found.bound
+                result = solve_by_ends(rest, start.formulation, options, incumbent=start)
+            best, bound = result.solution or start, result.bound
         self._plan, objective = best.assignments(), best.objective()
         self._count(slot, objective, bound, not within_gap(objective, bound, self.gap))
 
@@ -223,12 +223,12 @@ class OasisReoptimise(Reoptimise):
 def declared_estimates(
     instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file"
 ) -> JsonObject:
-    """U and L of each pool, exact, as the paper's experiments declare them: logarithms.
+    """U and L of each pool, exact, as the paper's experiments declare them: logs.
 
     On `lower_floor` and `units`, the algorithm's settings, L depends.
     """
     bounds = price_bounds(instance, lower_floor, units).items()
-    return {pool: own.to_dict(instance.resources) for pool, own in bounds}
+    return {pool: pool_bounds.to_dict(instance.resources) for pool, pool_bounds in bounds}
 
 
 def theorem(
@@ -237,7 +237,7 @@ def theorem(
     """Theorem 4: OASiS is ``2 alpha``-competitive, with what it assumes.
 
     Settings are the algorithm's; a floor above 0 leaves the theorem's setting. ``quantities`` are
-    U, L, eta and alpha, as natural logarithms where they underflow.
+    U, L, eta and alpha, as natural logs where they underflow.
     """
     if not instance.jobs:
         return protocol.theorem_record("ratio", None, quantities={})
@@ -256,10 +256,10 @@ def theorem(
     ]
     quantities: JsonObject = {"alpha": alpha}
     for pool, bound in bounds.items():
-        told = bound.to_dict(instance.resources)
+        logs = bound.to_dict(instance.resources)
         quantities[pool] = {
-            "log_upper": told["log_upper"], "log_eta": told.get("log_eta"), "alpha": bound.alpha,
-            "log_lower": min(told["log_lower"].values(), default=None),
+            "log_upper": logs["log_upper"], "log_eta": logs.get("log_eta"), "alpha": bound.alpha,
+            "log_lower": min(logs["log_lower"].values(), default=None),
         }  # fmt: skip
     return protocol.theorem_record("ratio", 2 * alpha, assumed, quantities=quantities)
 

@@ -12,19 +12,19 @@ from fractions import Fraction
 from typing import Any
 
 import pyomo.environ as pyo
-from pyomo.environ import quicksum as total
-
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
+from pyomo.environ import quicksum as total
+
 from hindsched.online.baselines.baseline import Baseline, FixedWidth, progressive_filling
 from hindsched.online.baselines.cluster import Gangs, Placement
 from hindsched.online.oasis.dynamics import OasisCluster, Units
 from hindsched.online.protocol import AtLeastZero, Count, Environment, Report
-from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program
 
 
 class Dorm(Baseline):
@@ -73,8 +73,8 @@ class Dorm(Baseline):
         self._groups: dict[tuple[str, int], list[int]] = {}
         for role, capacity in self._capacity.items():
             alike: dict[bytes, int] = {}
-            for server, own in enumerate(capacity):
-                group = alike.setdefault(own.tobytes(), len(alike))
+            for server, row in enumerate(capacity):
+                group = alike.setdefault(row.tobytes(), len(alike))
                 self._groups.setdefault((role, group), []).append(server)
         self._counts = {"programs": 0, "limits_reached": 0, "kept": 0, "units_without_room": 0}
 
@@ -134,7 +134,11 @@ class Dorm(Baseline):
         self, chosen: dict[str, Units], before: dict[str, Placement]
     ) -> dict[str, Placement]:
         """Book what was chosen: what did not change where it was, the rest by best fit."""
-        held = {name: own for name, own in before.items() if chosen[name] == self._units_of(own)}
+        held = {
+            name: former
+            for name, former in before.items()
+            if chosen[name] == self._units_of(former)
+        }
         for name, placement in held.items():
             self.cluster.book(self.jobs[name], placement)
         for name, units in chosen.items():
@@ -156,9 +160,9 @@ class Dorm(Baseline):
         for (role, g), group in groups.items():
             capacity = self._capacity[role][group[0]]
             for name in jobs:
-                own = int(how_many_fit(capacity, demand[name, role], most[name]))
-                if own:
-                    room[name, role, g] = min(most[name], len(group) * own)
+                amount = int(how_many_fit(capacity, demand[name, role], most[name]))
+                if amount:
+                    room[name, role, g] = min(most[name], len(group) * amount)
         # units: workers or PSs of a job on a group of identical servers; drift: distance of a job's
         # workers from its DRF number; changed: whether a running job's allocation changes
         m = pyo.ConcreteModel()
@@ -177,14 +181,14 @@ class Dorm(Baseline):
                     for name in jobs if (name, role, g) in room and demand[name, role][r] > 0
                 }  # fmt: skip
                 if needed:
-                    used = total(own * m.units[name, role, g] for name, own in needed.items())
+                    used = total(amount * m.units[name, role, g] for name, amount in needed.items())
                     m.capacity.add(used <= len(group) * float(capacity[r]))
                     utilisation.append(used / float(everywhere[r]))
         m.job_rows = pyo.ConstraintList()
         for name, job in jobs.items():
             workers, ps = (
-                total(m.units[name, own, g] for own, g in groups
-                      if own == role and (name, own, g) in room)
+                total(m.units[name, amount, g] for amount, g in groups
+                      if amount == role and (name, amount, g) in room)
                 for role in self._capacity
             )  # fmt: skip
             m.job_rows.add((1 if fair.get(name) else 0, workers, most[name]))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-
 from hindsched.arrays import Floats
 from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
+
 from hindsched.online.baselines.cluster import Placement, ServerCluster
 from hindsched.online.protocol import Environment
 
@@ -24,10 +24,10 @@ class OasisCluster(ServerCluster):
         self.instance: OasisInstance = environment.cluster
         servers = {"workers": self.instance.worker_servers, "ps": self.instance.ps_servers}
         has = {"workers": self.instance.worker_capacity, "ps": self.instance.ps_capacity}
-        names = {role: [server.name for server in own] for role, own in servers.items()}
-        free = {role: loosened(own, own) for role, own in has.items()}
+        names = {role: [server.name for server in pool] for role, pool in servers.items()}
+        free = {role: loosened(pool, pool) for role, pool in has.items()}
         super().__init__(environment, names, free)
-        self.total = {role: own.sum(axis=0) for role, own in has.items()}
+        self.total = {role: pool.sum(axis=0) for role, pool in has.items()}
         self._next = {"workers": 0, "ps": 0}
         self._units: dict[str, tuple[Floats, Floats]] = {}
         self._most: dict[str, int] = {}
@@ -103,8 +103,8 @@ class OasisCluster(ServerCluster):
         placement, missed = Placement({}), 0
         for role, booked in (("workers", placement.workers), ("ps", placement.ps)):
             left = sum(
-                self._book_units(job, role, count, booked, groups[own, g])
-                for (own, g), count in units.items() if own == role
+                self._book_units(job, role, count, booked, groups[group_role, g])
+                for (group_role, g), count in units.items() if group_role == role
             )  # fmt: skip
             everywhere = range(len(self.free[role]))
             missed += self._book_units(job, role, left, booked, everywhere)

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-
 from hindsched.arrays import Floats, Ints, exp_of, log_of
 from hindsched.instances.base import SigmoidUtility
 from hindsched.instances.oasis.instance import OasisInstance
@@ -71,20 +70,20 @@ class PriceBounds:
 
 def log_utilities(instance: OasisInstance) -> tuple[Floats, Floats, Floats]:
     """Logarithms by job: largest utility f(dmin - 1), smallest above 0 until T, and its scale."""
-    found = []
+    logarithms = []
     for job, duration in zip(instance.jobs, instance.min_duration.tolist(), strict=True):
         utility, last = job.utility, instance.horizon - job.arrival
         if isinstance(utility, SigmoidUtility):
             scale = _log(utility.priority)
             ends = (utility.log_value_per_priority(x) for x in (duration - 1, last))
-            found.append((*(scale + end for end in ends), scale))
+            logarithms.append((*(scale + end for end in ends), scale))
         else:
             values = [utility.value(x) for x in range(max(last + 1, duration))]
             earned = [value for value in values[duration - 1 : last + 1] if value > 0]
-            found.append(
+            logarithms.append(
                 (_log(values[duration - 1]), _log(min(earned, default=0)), _log(values[0]))
             )
-    best, worst, scales = np.array(found, float).reshape(-1, 3).T
+    best, worst, scales = np.array(logarithms, float).reshape(-1, 3).T
     return best, worst, scales
 
 
@@ -99,7 +98,7 @@ def price_bounds(
     log_best, log_worst, log_scales = log_utilities(instance)
     if floor > 0:
         log_worst = np.maximum(log_worst, math.log(floor) + log_scales)
-    found = {}
+    by_pool = {}
     for pool, needed, capacity in (
         (POOLS[0], instance.worker_demand, instance.worker_capacity),
         (POOLS[1], instance.ps_demand, instance.ps_capacity),
@@ -110,8 +109,8 @@ def price_bounds(
         cost = instance.work * demand.sum(axis=1)  # 1/eta = min_i W_i sum_r w_i^r / (T sum_r C^r)
         needs = cost > 0
         if not needs.any():
-            nothing = np.full(total.size, -math.inf)
-            found[pool] = PriceBounds(nothing, nothing, -math.inf)
+            unused = np.full(total.size, -math.inf)
+            by_pool[pool] = PriceBounds(unused, unused, -math.inf)
             continue
         per_unit = np.full(demand.shape, -math.inf)
         job, resource = np.nonzero(demand)
@@ -124,8 +123,8 @@ def price_bounds(
             log_lower = least - math.log(4) - log_eta
         log_scale = log_of(scale)
         upper, lower = per_unit.max(axis=0) - log_scale, log_lower - log_scale
-        found[pool] = PriceBounds(upper, lower, log_eta)
-    return found
+        by_pool[pool] = PriceBounds(upper, lower, log_eta)
+    return by_pool
 
 
 class ExponentialPrices:

@@ -18,9 +18,10 @@ from typing import Any
 from hindsched.errors import InputError, Refused
 from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.online.protocol import draws
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, file_row
+
+from hindsched.online.protocol import draws
 
 Span = tuple[int, int]
 Running = dict[int, tuple[Any, int]]  # job and chunk by edge worker
@@ -198,9 +199,9 @@ class CloudSite:
     def start(self, slot: int) -> dict[str, list[Assignment]]:
         """Rows of the jobs that begin in `slot`, or are sure to begin later."""
         self.release(slot)
-        found = {job.name: self._begin(slot, ready, job) for ready, job in self._waiting}
-        self._waiting = [one for one in self._waiting if found[one[1].name] is None]
-        return {name: rows for name, rows in found.items() if rows is not None}
+        started = {job.name: self._begin(slot, ready, job) for ready, job in self._waiting}
+        self._waiting = [waiting for waiting in self._waiting if started[waiting[1].name] is None]
+        return {name: rows for name, rows in started.items() if rows is not None}
 
     def _begin(self, slot: int, ready: int, job: EdgecloudJob) -> list[Assignment] | None:
         cluster, count = self.cluster, self.cluster.cloud_workers(job.worker_type)
@@ -216,9 +217,9 @@ class CloudSite:
         place = self.ps.cloud if unlimited else self.ps.take(job.name, job, slot, together)
         if place is None:
             return None
-        found = self._workers.spans(job, job.chunks, slot, work)
-        self._workers.book(job, found)
-        spans = [(begin, end - 1) for begin, end in found]
+        chunk_spans = self._workers.spans(job, job.chunks, slot, work)
+        self._workers.book(job, chunk_spans)
+        spans = [(begin, end - 1) for begin, end in chunk_spans]
         last = max(end for _, end in spans)
         if not unlimited:
             self._ends[job.name] = last

@@ -12,13 +12,13 @@ from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
 from hindsched.online.baselines.sia import Sia
 from hindsched.online.protocol import OnlineAlgorithm
 
-Baseline = TypeVar("Baseline", bound=OnlineAlgorithm)
+Algorithm = TypeVar("Algorithm", bound=OnlineAlgorithm)
 
 
-def relaxing(baseline: type[Baseline]) -> type[Baseline]:
+def relaxing(baseline: type[Algorithm]) -> type[Algorithm]:
     """The same class under the same name, that says that it relaxes constraints."""
-    told = {"__doc__": baseline.__doc__, "__module__": baseline.__module__}
-    return type(baseline.__name__, (baseline,), {"relaxes_constraints": True, **told})
+    attributes = {"__doc__": baseline.__doc__, "__module__": baseline.__module__}
+    return type(baseline.__name__, (baseline,), {"relaxes_constraints": True, **attributes})
 
 
 def relaxing_baselines(*, rigid: bool) -> dict[str, Factory]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from hindsched.analysis.tables import jsonable, slot_rows
 from hindsched.errors import HindschedError, InputError
-from hindsched.instances.base import Instance, family_module
+from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import time_limit
 from hindsched.online.base import family_online

@@ -8,7 +8,6 @@ from typing import Any
 
 from hindsched.instances.base import Instance, family_module
 from hindsched.json_types import JsonObject
-
 from hindsched.online.baselines.cluster import BaselineCluster
 from hindsched.online.cluster_state import ClusterState, CommittedRows
 from hindsched.online.protocol import Environment, OnlineAlgorithm, Theorem

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance, JobRecord, canonical_json
 from hindsched.json_types import Keywords
-
 from hindsched.online.base import Factory, build_state
 from hindsched.online.protocol import Decision, Environment, Estimates, OnlineAlgorithm
 from hindsched.online.registry import build_algorithm, estimates_of

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import Record
+from hindsched.online.protocol import Capabilities, Decision, Environment, JobUpdates, Report
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.rows import read_span
-
-from hindsched.online.protocol import Capabilities, Decision, Environment, JobUpdates, Report
 
 Job = TypeVar("Job", bound=Record)
 CommittedRows = Callable[[Sequence[Assignment], int], tuple[list[Assignment], bool]]

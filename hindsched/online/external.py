@@ -24,7 +24,6 @@ from hindsched.instances.base import JobRecord
 from hindsched.kernel.reading import RefusedFile as MalformedJson
 from hindsched.kernel.reading import refuse_constant, unique_keys
 from hindsched.limits import check_time, time_left
-
 from hindsched.online import protocol
 
 PROTOCOL = 1  # version of the messages; a scheduler answers ``hello`` with the one that it speaks

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
+from pydantic import Field
+
 from hindsched.instances.base import JobRecord
 from hindsched.solutions.base import Assignment
-from pydantic import Field
 
 if TYPE_CHECKING:
     from hindsched.solvers.oracles.rows import PriceRow

@@ -15,15 +15,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
+from pydantic import TypeAdapter, ValidationError
+
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.printable import said_by
-from pydantic import TypeAdapter, ValidationError
-
 from hindsched.online.base import Factory, family_online
 from hindsched.online.external import External
 from hindsched.online.protocol import OnlineAlgorithm
+from hindsched.printable import said_by
 
 EXEC = "exec:"  # what a scheduler in another process is named by: ``exec:python my_scheduler.py``
 LONGEST_ESTIMATE = 40

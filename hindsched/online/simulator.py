@@ -17,15 +17,14 @@ from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count, check_time
 from hindsched.notebook_card import card
-from hindsched.solutions.base import Solution
-from hindsched.solvers.compiling import compile_first
-from hindsched.solvers.door.work import caught, interruption
-
 from hindsched.online import registry
 from hindsched.online.base import build_state
 from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.baselines.cluster import WIDTHS
 from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
+from hindsched.solutions.base import Solution
+from hindsched.solvers.compiling import compile_first
+from hindsched.solvers.door.work import caught, interruption
 
 if TYPE_CHECKING:
     from hindsched.solvers.oracles.rows import PriceRow

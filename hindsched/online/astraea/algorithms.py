@@ -13,14 +13,12 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, tenant_alone
 from hindsched.instances.base import JobRecord, LinearUtility, PowerUtility
 from hindsched.instances.modes import modes, ps_for
 from hindsched.models.astraea.offline import spans
 from hindsched.models.windows.sets import num_columns
-from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solutions.base import Assignment
-
 from hindsched.online import protocol
 from hindsched.online.astraea.dynamics import AstraeaCluster, AstraeaState
 from hindsched.online.astraea.paper import Astraea, AstraeaLiteral, most_a_unit
@@ -34,6 +32,8 @@ from hindsched.online.engines.batching import Admission
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import ServerBatches
+from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solutions.base import Assignment
 
 
 class GandivaFair(FixedWidth):

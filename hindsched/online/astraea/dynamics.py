@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, private_units
 from hindsched.instances.modes import minibatch_times, most_workers
-
 from hindsched.online.baselines.cluster import (
     Counts,
     Gang,

@@ -23,22 +23,22 @@ from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
+
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import Modes, durations, modes, ps_for
 from hindsched.models.astraea import offline as models
+from hindsched.online.baselines.cluster import fill
+from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
+from hindsched.online.engines.primal_dual import Engine
+from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.window_solution import WindowRow, row_use
 from hindsched.solvers.door.subproblem import pays_more, solve_subproblem
 from hindsched.solvers.families.windows.schedules import cheapest_row
-from pydantic import Field
-
-from hindsched.online.baselines.cluster import fill
-from hindsched.online.engines.batching import Admission, ExponentialLedger, GeometricBatches, Offer
-from hindsched.online.engines.primal_dual import Engine
-from hindsched.online.protocol import Environment
 
 Origin = Literal["round", "arrival", "absolute"]
 Rounds = Annotated[int, Field(ge=1, le=10_000)]  # more are a mistake: Lemma 1 asks for hundreds

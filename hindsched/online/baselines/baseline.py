@@ -10,7 +10,6 @@ from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
-
 from hindsched.online.base import family_online
 from hindsched.online.baselines.cluster import BaselineCluster, Gangs, Placement
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm

@@ -13,14 +13,14 @@ from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord, Record
 from hindsched.instances.modes import ps_for
-from hindsched.solutions.base import Assignment
-from numpy.typing import NDArray
-
 from hindsched.online.protocol import Environment, draws
+from hindsched.solutions.base import Assignment
 
 Job = TypeVar("Job", bound=Record)
 

@@ -19,10 +19,10 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import JobRecord
-
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.protocol import Decision, Environment, Report
 

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
-
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.baselines.cluster import Gangs
 from hindsched.online.protocol import AtLeastZero, Capabilities, Decision, Environment, Natural

@@ -16,15 +16,15 @@ from typing import Annotated
 
 import numpy as np
 import pyomo.environ as pyo
+from pydantic import Field
+
 from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
-from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program
-from pydantic import Field
-
 from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.protocol import Count, Environment, Report
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
 
 
 class Sia(Baseline):

@@ -30,8 +30,8 @@ from hindsched.models.windows.sets import WindowJobSets, num_columns, priced_set
 from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.cluster import largest_share
-from hindsched.online.baselines.relaxing_baselines import relaxing, relaxing_baselines
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
+from hindsched.online.baselines.relaxing_baselines import relaxing, relaxing_baselines
 from hindsched.online.batchsched.baselines import AntMan, Wspt
 from hindsched.online.batchsched.dynamics import BatchschedCluster, BatchschedState
 from hindsched.online.cluster_state import whole_window

@@ -8,13 +8,12 @@ from typing import Literal
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.modes import Modes, modes
-from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.families.batchsched.list_schedule import list_jobs
-
 from hindsched.online import protocol
 from hindsched.online.baselines.baseline import Baseline
 from hindsched.online.baselines.cluster import Gangs
+from hindsched.solutions.batchsched.solution import BatchschedSolution
+from hindsched.solutions.window_solution import WindowRow
+from hindsched.solvers.families.batchsched.list_schedule import list_jobs
 
 
 class AntMan(Baseline):

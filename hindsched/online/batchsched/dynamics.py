@@ -5,17 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.errors import Refused
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.modes import most_workers
-from hindsched.solutions.base import Assignment
-from hindsched.solutions.batchsched.solution import BatchschedSolution
-
 from hindsched.online.baselines.cluster import Counts, Gang, GangCluster, fill
 from hindsched.online.cluster_state import ClusterState
 from hindsched.online.protocol import Environment, Report
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.batchsched.solution import BatchschedSolution
 
 
 class BatchschedState(ClusterState[BatchschedJob]):

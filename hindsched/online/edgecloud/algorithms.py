@@ -8,15 +8,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.solutions.base import Assignment
-from hindsched.solutions.edgecloud.list_schedule import read_past
-from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
-from hindsched.solvers.families.edgecloud.methods import program_columns
-from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
-from hindsched.solvers.oracles.base import PlacingOracle, placing_oracle
-
 from hindsched.online import protocol
 from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.cluster import Gangs
@@ -29,6 +23,12 @@ from hindsched.online.edgecloud.dynamics import EdgecloudCluster, EdgecloudState
 from hindsched.online.edgecloud.occupancy import CloudSite, ParameterServers, StorageLedger, no_room
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.edgecloud.list_schedule import read_past
+from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
+from hindsched.solvers.families.edgecloud.methods import program_columns
+from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
+from hindsched.solvers.oracles.base import PlacingOracle, placing_oracle
 
 
 class Edgecloud(protocol.OnlineAlgorithm):

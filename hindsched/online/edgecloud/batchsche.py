@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
+from pydantic import Field
+
 from hindsched.arrays import Bools, Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.solutions.base import Assignment
-from hindsched.solutions.edgecloud.runs import ChunkRun, file_row
-from pydantic import Field
-
 from hindsched.online.edgecloud.occupancy import StorageLedger, no_room
 from hindsched.online.engines import batching
 from hindsched.online.protocol import Capabilities, Environment
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.edgecloud.runs import ChunkRun, file_row
 
 Column = tuple[bool, str]  # in the cloud or not, and worker type
 

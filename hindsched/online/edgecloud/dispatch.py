@@ -31,13 +31,13 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.online.edgecloud import occupancy
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, file_row, place_name
 from hindsched.solvers.kernels.edgecloud.preemptive_queue import LEFT, QueueState, entry_of
-
-from hindsched.online.edgecloud import occupancy
 
 Increment = Literal["printed", "marginal"]
 Span = tuple[float, float]

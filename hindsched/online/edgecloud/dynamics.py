@@ -20,19 +20,19 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
-from hindsched.solutions.base import Assignment
-from hindsched.solutions.edgecloud import runs
-from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solutions.rows import read_span
-
 from hindsched.online.baselines.cluster import BaselineCluster, Placement, gang_width
 from hindsched.online.cluster_state import ClusterState
 from hindsched.online.edgecloud import occupancy
 from hindsched.online.protocol import Decision, Environment
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.edgecloud import runs
+from hindsched.solutions.edgecloud.solution import EdgecloudSolution
+from hindsched.solutions.rows import read_span
 
 Offload = Literal["narrow", "waiting", "never"]
 

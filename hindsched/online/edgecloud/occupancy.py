@@ -18,10 +18,9 @@ from typing import Any
 from hindsched.errors import InputError, Refused
 from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
+from hindsched.online.protocol import draws
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.runs import ChunkRun, file_row
-
-from hindsched.online.protocol import draws
 
 Span = tuple[int, int]
 Running = dict[int, tuple[Any, int]]  # job and chunk by edge worker

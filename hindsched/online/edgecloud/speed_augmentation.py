@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.solvers.kernels.edgecloud.preemptive_queue import run_queue
-
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
+from hindsched.solvers.kernels.edgecloud.preemptive_queue import run_queue
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
+from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.oracles.rows import PriceRow
-
-from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
 
 Rows = dict[str, list[Assignment]]
 

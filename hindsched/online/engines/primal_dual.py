@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
+from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.oracles.base import PlacingOracle, Response, placing_oracle
 from hindsched.solvers.oracles.rows import PriceRow, Rows
-
-from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 
 Engine = Literal["oracle", "model"]
 

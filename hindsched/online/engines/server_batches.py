@@ -14,12 +14,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.instances.modes import Modes, WindowInstance, modes, ps_for
-from hindsched.solutions.base import Assignment
-from hindsched.solutions.window_solution import WindowRow, WindowSolution, row_use
-from hindsched.solvers.families.windows.schedules import ScheduleSearch
-
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,
@@ -29,6 +26,9 @@ from hindsched.online.engines.batching import (
     post_prices,
 )
 from hindsched.online.protocol import Environment
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.window_solution import WindowRow, WindowSolution, row_use
+from hindsched.solvers.families.windows.schedules import ScheduleSearch
 
 
 def resource_units(instance: WindowInstance) -> Floats:

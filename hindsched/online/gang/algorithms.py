@@ -6,19 +6,19 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.gang.offline import columns_needed
 from hindsched.models.gang.sets import GangSets, gang_sets
-from hindsched.solutions.base import Assignment
-from hindsched.solvers.families.gang import search
-from hindsched.solvers.oracles.rows import PriceRow
-
 from hindsched.online import protocol
 from hindsched.online.base import FamilyOnline
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.gang.dynamics import GangState, committed_rows
 from hindsched.online.gang.queue_policies import KNOWN_POLICIES, held
+from hindsched.solutions.base import Assignment
+from hindsched.solvers.families.gang import search
+from hindsched.solvers.oracles.rows import PriceRow
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
 """Size up to which the program is solved; beyond, plans are orders of the open jobs."""

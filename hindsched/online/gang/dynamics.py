@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from hindsched.arrays import Ints
 from hindsched.errors import Refused
 from hindsched.instances.gang.instance import (
@@ -23,12 +24,11 @@ from hindsched.instances.gang.instance import (
     GangJob,
     split_formulation,
 )
+from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
+from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.solution import GangRows, GangSolution, read_gpus
 from hindsched.solutions.rows import read_span
-
-from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
-from hindsched.online.protocol import Capabilities, Decision, Environment
 
 STOP_KEYS = {"to"}
 

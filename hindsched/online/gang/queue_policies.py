@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+
 from hindsched.arrays import Ints
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
+from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.rows import write_counts
 from hindsched.solvers.families.gang import replay
 from hindsched.solvers.kernels.gang import event_queue
 from hindsched.solvers.kernels.gang.timeline import FOREVER
-
-from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm
 
 FIRST_JOBS = 256  # for which there is room; it doubles
 

@@ -13,16 +13,11 @@ from collections import Counter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+
 from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.solvers.families.mlbroker.placements import (
-    priced_placement,
-    relocated,
-    tight_placement,
-)
-
 from hindsched.online.base import FamilyOnline
 from hindsched.online.cluster_state import this_slot
 from hindsched.online.mlbroker.baselines import (
@@ -35,6 +30,11 @@ from hindsched.online.mlbroker.baselines import (
 from hindsched.online.mlbroker.dynamics import Broker, MlbrokerState
 from hindsched.online.mlbroker.rounding import Rounding, repair, round_server, round_workers
 from hindsched.online.protocol import Environment, Positive, Report, Theorem, theorem_record
+from hindsched.solvers.families.mlbroker.placements import (
+    priced_placement,
+    relocated,
+    tight_placement,
+)
 
 
 class Mlbroker(Broker):

@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
+
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob, workers_for
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.sets import decided
+from hindsched.online.engines.reoptimise import Reoptimise
+from hindsched.online.mlbroker.dynamics import Broker
+from hindsched.online.protocol import Capabilities, Count, draws
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, used_by
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import Clock
@@ -27,11 +32,6 @@ from hindsched.solvers.kernels.mlbroker.geo_placement import (
     best_placement,
     priced_job,
 )
-from pydantic import Field
-
-from hindsched.online.engines.reoptimise import Reoptimise
-from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.online.protocol import Capabilities, Count, draws
 
 
 class Local(Broker):

@@ -10,13 +10,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
+
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.solutions.base import Assignment
-from hindsched.solutions.mlbroker.solution import used_by
-from hindsched.solutions.rows import write_counts
-
 from hindsched.online.cluster_state import ClusterState
 from hindsched.online.protocol import (
     NOTHING,
@@ -26,6 +23,9 @@ from hindsched.online.protocol import (
     JobUpdates,
     OnlineAlgorithm,
 )
+from hindsched.solutions.base import Assignment
+from hindsched.solutions.mlbroker.solution import used_by
+from hindsched.solutions.rows import write_counts
 
 
 class MlbrokerState(ClusterState[MlbrokerJob]):

@@ -20,11 +20,11 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.solvers.families.mlbroker.placements import largest_remainder
-
 from hindsched.online.protocol import draws
+from hindsched.solvers.families.mlbroker.placements import largest_remainder
 
 SNAP = 1e-4
 INTEGRAL = 1e-9

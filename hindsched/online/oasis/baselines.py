@@ -12,19 +12,19 @@ from fractions import Fraction
 from typing import Any
 
 import pyomo.environ as pyo
+from pyomo.environ import quicksum as total
+
 from hindsched.errors import InputError
 from hindsched.instances.decimals import how_many_fit
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Model
-from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program
-from pyomo.environ import quicksum as total
-
 from hindsched.online.baselines.baseline import Baseline, FixedWidth, progressive_filling
 from hindsched.online.baselines.cluster import Gangs, Placement
 from hindsched.online.oasis.dynamics import OasisCluster, Units
 from hindsched.online.protocol import AtLeastZero, Count, Environment, Report
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.program import solve_program
 
 
 class Dorm(Baseline):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+
 from hindsched.arrays import Floats
 from hindsched.instances.decimals import loosened
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
-
 from hindsched.online.baselines.cluster import Placement, ServerCluster
 from hindsched.online.protocol import Environment
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
+
 from hindsched.arrays import Floats, Ints, exp_of, log_of
 from hindsched.instances.base import SigmoidUtility
 from hindsched.instances.oasis.instance import OasisInstance

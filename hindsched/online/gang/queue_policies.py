@@ -24,7 +24,7 @@ from hindsched.solvers.kernels.gang.timeline import FOREVER
 FIRST_JOBS = 256  # for which there is room; it doubles
 
 
-class QueuePolicy(OnlineAlgorithm):
+class OnlineQueuePolicy(OnlineAlgorithm):
     """A policy whose state stands in the kernel."""
 
     name: ClassVar[str]  # among `POLICIES`
@@ -111,27 +111,27 @@ def held(instance: GangInstance, gpus: int, by_server: Ints) -> Assignment:
     return {"servers": write_counts(by_server, [server.name for server in instance.servers or ()])}
 
 
-class GangFifo(QueuePolicy, name="fifo"):
+class GangFifo(OnlineQueuePolicy, name="fifo"):
     """Strict first in, first out: a head that does not fit blocks the queue."""
 
 
-class FifoSkip(QueuePolicy, name="fifo-skip"):
+class FifoSkip(OnlineQueuePolicy, name="fifo-skip"):
     """First fit: in order of submission, whoever fits starts."""
 
 
-class Sjf(QueuePolicy, name="sjf"):
+class Sjf(OnlineQueuePolicy, name="sjf"):
     """Shortest job first, by duration; whoever fits starts."""
 
 
-class SmallestFirst(QueuePolicy, name="smallest-first"):
+class SmallestFirst(OnlineQueuePolicy, name="smallest-first"):
     """Smallest GPU-seconds first; whoever fits starts."""
 
 
-class GangWspt(QueuePolicy, name="wspt"):
+class GangWspt(OnlineQueuePolicy, name="wspt"):
     """Smallest GPU-seconds over weight first (Smith 1956); whoever fits starts."""
 
 
-class Easy(QueuePolicy, name="easy"):
+class Easy(OnlineQueuePolicy, name="easy"):
     """EASY backfilling: later jobs start if they do not delay the head (Lifka 1995).
 
     Parameters
@@ -154,11 +154,11 @@ class Conservative(Easy, name="conservative"):
     """
 
 
-class GangSrtf(QueuePolicy, name="srtf"):
+class GangSrtf(OnlineQueuePolicy, name="srtf"):
     """Shortest remaining time first: pauses and moves jobs, knows durations."""
 
 
-class Las(QueuePolicy, name="las"):
+class Las(OnlineQueuePolicy, name="las"):
     """Least attained service in two queues (Tiresias, NSDI 2019): pauses and moves jobs.
 
     Parameters

@@ -2,8 +2,9 @@
 
 Formulations are a kind (``non-preemptive``, ``preemptive``, ``elastic``) and what is minimised: sum
 of w (C - submit), the makespan, or the weight of missed deadlines. Prices stand on GPU-seconds over
-spans of slots, rows of one pool, which servers only restrict, or of every server; behind them time
-is free, without end. No price helps a makespan: its bound follows from the instance.
+spans of slots, rows of one pool (of each kind of GPU, where servers are of several), which servers
+only restrict, or of every server; behind them time is free, without end. No price helps a makespan:
+its bound follows from the instance.
 """
 
 from bisect import bisect_right
@@ -22,19 +23,24 @@ from .reading import Progress, integer, require, silent
 from .trees import NEVER, Limits, between
 from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
-ROW_KEYS = {"from", "to", "gpus", "servers"}
+ROW_KEYS = {"from", "to", "gpus", "gpu_kind", "servers"}
 FAR, ENDLESS = 10**12, 10**24
 
 
 class RigidJob:
-    """A job in slots: submitted at s, due by `due` (None: never), p slots on g GPUs."""
+    """A job in slots: submitted at s, due by `due` (None: never), p slots on g GPUs of a kind."""
 
-    def __init__(self, data: Data, seconds: Any, room: int) -> None:
+    def __init__(self, data: Data, seconds: Any, kinds: Mapping[str, int]) -> None:
         self.name, here = data["name"], f"job {data['name']}"
         times = [Fraction(data[key]) / seconds for key in ("submit", "duration")]
         require(all(t.denominator == 1 for t in times), f"{here}: times must be whole slots")
         self.s, self.p = map(int, times)
         self.g = integer(data["gpus"], 1, here)
+        named = data.get("gpu_kinds")
+        require(named is None or isinstance(named, list), f"{here}: gpu_kinds must be a list")
+        self.kinds = [kind for kind in kinds if named is None or kind in named]
+        require(self.kinds, f"{here}: names no kind that a server has")
+        room = max(kinds[kind] for kind in self.kinds)
         self.most = min(room, integer(data.get("most_gpus", room), self.g, here))
         self.w, due = data.get("weight", 1), data.get("deadline")
         self.due = None if due is None else int(due / Fraction(seconds))
@@ -65,12 +71,18 @@ class Problem(ScenarioProblem):
             (instance.get("gpus") is None) == bool(sizes), "instance: must give gpus or servers"
         )
         self.room = sum(sizes) or integer(instance["gpus"], 1, "gpus")
+        self.kind_of = {
+            name: server.get("gpu_kind") or "" for name, server in zip(known, listed, strict=True)
+        }
+        self.kinds: dict[str, int] = {} if sizes else {"": self.room}
+        for name, kind in self.kind_of.items():
+            self.kinds[kind] = self.kinds.get(kind, 0) + self.sizes[name]
         placement = instance.get("placement", "pool")
         self.consolidated = placement == "consolidated"
         known_word = placement == "pool" or (sizes and self.consolidated)
         require(known_word, "placement: unknown")
         names = reading.names(instance["jobs"], "jobs")
-        jobs = [RigidJob(job, self.seconds, self.room) for job in instance["jobs"]]
+        jobs = [RigidJob(job, self.seconds, self.kinds) for job in instance["jobs"]]
         self.jobs = dict(zip(names, jobs, strict=True))
         self.kind, self.goal = self.formulations[formulation]
 
@@ -92,7 +104,8 @@ class Problem(ScenarioProblem):
         listed = list(self.jobs.values())
 
         def price(prices: Any) -> tuple[Interval, Any]:
-            ((cuts, levels),) = price_steps(prices, {"": self.room}, Fraction(self.seconds))
+            require(len(self.kinds) == 1, "instance: GPUs of several kinds have no scenarios")
+            ((cuts, levels),) = price_steps(prices, "", {"": self.room}, Fraction(self.seconds))
             slopes = [Fraction(weight * job.w * self.seconds) for job in listed]
             every = chain(levels, slopes, *(terms.values() for terms in multipliers.values()))
             scale = lcm(*(number.denominator for number in every))
@@ -136,11 +149,12 @@ class Problem(ScenarioProblem):
     def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
         """Sum of best responses - GPUs x integral of the prices; for a makespan, see there.
 
+        GPUs of several kinds have prices each; a job takes the cheapest of its kinds.
         Layout ``placements`` prices each server's GPUs, for consolidated jobs in one piece, which
         pay for those that they hold. Only jobs in one piece have trees: on the slot in which they
         complete, `NEVER` for one that may be late, and the GPUs held on a server.
         """
-        sizes, room, jobs = self.sizes, self.room, list(self.jobs.values())
+        sizes, jobs = self.sizes, list(self.jobs.values())
         seconds, kind, goal = Fraction(self.seconds), self.kind, self.goal
         tree, in_one_piece = certificate["kind"] == "tree", kind == "non-preemptive"
         require(in_one_piece or not tree, f"kind: {kind} jobs have no trees")
@@ -151,21 +165,26 @@ class Problem(ScenarioProblem):
         if goal == "makespan":
             empty = not tree and not any(certificate["prices"].values())
             require(empty, "prices: a makespan has none")
-            return point(makespan(jobs, room, kind) * seconds)
+            return point(makespan(jobs, self.kinds, kind) * seconds)
         unit = 1 if goal == "deadlines" else seconds
         below = lcm(*(Fraction(job.w * unit).denominator for job in jobs))
         step = common_step(job.w * unit for job in jobs)
         features = {"completion": (), **({"server_gpus": [("server", sizes)]} if apart else {})}
-        places = sizes if apart else {"": room}
+        several = len(self.kinds) > 1
+        require(not (several and (tree or apart)), "kind: no such bound of GPUs of several kinds")
+        places, axis = self.kinds if several else {"": self.room}, "gpu_kind" if several else ""
+        if apart:
+            places, axis = sizes, "server"
 
         def price(prices: Any) -> tuple[Interval, Any]:
-            tables = price_steps(prices, places, seconds)
+            tables = price_steps(prices, axis, places, seconds)
             scale = lcm(below, *(job.w.denominator for job in jobs))
             scale = lcm(scale, *(x.denominator for _, levels in tables for x in levels))
             paid = [
                 Steps(cuts, [int(price * scale) for price in levels]) for cuts, levels in tables
             ]
             cuts = sorted({cut for part in paid for cut in part.cuts})
+            merged: dict[tuple[str, ...], Steps] = {}
             worth = sum(n * part.sums[-1] for n, part in zip(places.values(), paid, strict=True))
 
             def respond(position: int, limits: Limits) -> Interval | None:
@@ -184,13 +203,24 @@ class Problem(ScenarioProblem):
                     if last == ENDLESS:
                         best = 0 if job.due is None else slope
                     slope, last = 0, last if job.due is None else min(last, job.due)
+                mine = paid
+                if several:
+                    mine = [part for part, of in zip(paid, places, strict=True) if of in job.kinds]
                 if in_one_piece:
-                    best = one_piece(cuts, paid, job, slope, start, last, best, places, limits)
+                    best = one_piece(
+                        cuts, mine, job, slope, start, last, best, sizes if apart else {}, limits
+                    )
                 else:
                     gang = 1 if kind == "elastic" else job.g
-                    levels = paid[0].levels
+                    key = tuple(job.kinds)
+                    least = mine[0] if len(mine) == 1 else merged.get(key)
+                    if least is None:
+                        reading.spend(len(cuts) * len(mine))
+                        least = merged[key] = cheapest_steps(cuts, mine)
                     assert best is not None
-                    best = pausing(cuts, levels, job.s, units, most, gang, slope, last, best)
+                    best = pausing(
+                        least.cuts, least.levels, job.s, units, most, gang, slope, last, best
+                    )
                 return None if best is None else point(Fraction(best, scale))
 
             return point(Fraction(-worth, scale)), respond
@@ -216,20 +246,34 @@ class Problem(ScenarioProblem):
         """Note what a job breaks; when it is complete."""
         name, here, rows = job.name, f"job {job.name}", list[tuple[int, int, dict[str, int], int]]()
         for first, last, row in rows_of(given, {"from", "to"}, ROW_KEYS):
-            key = "servers" if self.consolidated or (self.sizes and "servers" in row) else "gpus"
-            require(set(row) == {"from", "to", key}, f"{here}: keys must be from, to and {key}")
+            several = len(self.kinds) > 1
+            free = self.sizes and "servers" in row and not several
+            key = "servers" if self.consolidated or free else "gpus"
+            keys = {"from", "to", key} | ({"gpu_kind"} if several and key == "gpus" else set())
+            require(set(row) == keys, f"{here}: keys must be {', '.join(sorted(keys))}")
             at = reading.counts(row[key], self.sizes, here) if key == "servers" else {}
             held = integer(sum(at.values()) if key == "servers" else row["gpus"], 1, here)
             rows.append((first, last, at, held))
             broken.loads["(5)", "cluster", "GPUs", self.room].append((first, last, held, name))
             for place, n in at.items():
                 broken.loads["(5)", place, "GPUs", self.sizes[place]].append((first, last, n, name))
+            if several:
+                kinds = {self.kind_of[place] for place in at} or {row["gpu_kind"]}
+                require(kinds <= set(self.kinds), f"{here}: no server has this gpu_kind")
+                broken.note(len(kinds) - 1 + len(kinds - {*job.kinds}), "(8)", name, first, last)
+                if not at:
+                    (on,) = kinds
+                    broken.loads["(5)", on, "GPUs", self.kinds[on]].append(
+                        (first, last, held, name)
+                    )
             excess = held - job.most if self.kind == "elastic" else abs(held - job.g)
             broken.note(excess, "(3)", name, first, last)
             broken.note(job.s + 1 - first, "(2)", name, first, min(last, job.s))
             if self.consolidated:
                 partial = sum(n < self.sizes[place] for place, n in at.items())
-                narrow = held <= max(self.sizes.values())
+                narrow = held <= max(
+                    size for place, size in self.sizes.items() if self.kind_of[place] in job.kinds
+                )
                 broken.note((len(at) if narrow else max(partial, 1)) - 1, "(6)", name, first, last)
         for (_, last, before, _), (first, _, after, _) in pairwise(rows):
             broken.note(last + 1 - first, "(7)", name, first)
@@ -284,16 +328,28 @@ class Steps:
         return self.sums[k] + rest
 
 
-def price_steps(prices: Any, places: Mapping[str, int], seconds: Fraction) -> list[Any]:
-    """Cuts and levels of every place's prices, which stand in order of time."""
+def cheapest_steps(cuts: Sequence[int], parts: Sequence[Steps]) -> Steps:
+    """The least of several prices at each moment; behind the first that ends all is free."""
+    last = min(part.cuts[-1] for part in parts)
+    kept = [cut for cut in cuts if cut <= last]
+    at = [[part.levels[bisect_right(part.cuts, cut) - 1] for part in parts] for cut in kept[:-1]]
+    return Steps(kept, [min(levels) for levels in at])
+
+
+def price_steps(prices: Any, axis: str, places: Mapping[str, int], seconds: Fraction) -> list[Any]:
+    """Cuts and levels of every place's prices, which stand in order of time.
+
+    A row names its place under `axis`, a word that is empty where there is one place.
+    """
     tables: dict[str, tuple[list[int], list[Any]]] = {place: ([0], []) for place in places}
     require(set(prices) <= {"gpus"}, "prices: unknown row sets")
-    keys = {"from", "to", "price"} | (set() if "" in places else {"server"})
+    keys = {"from", "to", "price"} | ({axis} if axis else set())
     for position, row in enumerate(prices.get("gpus", ())):
         here = f"prices.gpus[{position}]"
         require(set(row) == keys, f"{here}: keys must be {sorted(keys)}")
-        require(row.get("server", "") in places, f"{here}: unknown server")
-        cuts, levels = tables[row.get("server", "")]
+        place = row[axis] if axis else ""
+        require(place in places, f"{here}: unknown {axis}")
+        cuts, levels = tables[place]
         (first, last), price = reading.span(row, here), reading.number(row["price"], here)
         require(last <= FAR, f"{here}: slots must be in 1..{FAR}")
         require(first > cuts[-1], f"{here}: must follow slot {cuts[-1]}")
@@ -312,7 +368,7 @@ def one_piece(
     """Min of `best` and, over starts t >= first, slope (t + p - s) + price of t..t + p <= last.
 
     A placement's price is linear between starts where t or t + p is a cut, so the cheapest one's
-    is least at one of these.
+    is least at one of these. Without servers as `places` it is the cheapest of the prices `paid`.
     """
     s, p = job.s, job.p
     begins, ends = (range(bisect_right(cuts, at), len(cuts)) for at in (first, first + p))
@@ -324,7 +380,7 @@ def one_piece(
             reading.spend(10 * len(paid))
             price = [part.paid(start + p) - part.paid(start) for part in paid]
             cost: Any = (
-                job.g * price[0] if "" in places else placement_price(job, price, places, limits)
+                placement_price(job, price, places, limits) if places else job.g * min(price)
             )
             if cost is not None and (best is None or delay + cost < best):
                 best = delay + cost
@@ -380,18 +436,23 @@ def pausing(
     return best
 
 
-def makespan(jobs: Sequence[RigidJob], room: int, kind: str) -> int:
+def makespan(jobs: Sequence[RigidJob], kinds: Mapping[str, int], kind: str) -> int:
     """Last completion at least, in slots.
 
     From any r on, the jobs submitted at r or later need their work on all GPUs; those of width g or
-    more run room // g at a time; and none ends before its submission and shortest duration.
+    more run side by side as often as g goes into the GPUs of each kind; and none ends before its
+    submission and shortest duration. The same holds of the jobs that name one kind alone.
     """
     late = sorted(jobs, key=lambda job: -job.s)
     elastic = kind == "elastic"
     ends = [job.s + (-(-job.p * job.g // job.most) if elastic else job.p) for job in jobs]
-    loads = [([(job.s, job.p * job.g) for job in late], room)]
-    for width in set() if elastic else {job.g for job in jobs}:
-        loads.append(([(job.s, job.p) for job in late if job.g >= width], room // width))
+    loads = []
+    for some in [list(kinds), *([name] for name in kinds if len(kinds) > 1)]:
+        mine, rooms = [job for job in late if {*job.kinds} <= {*some}], [kinds[k] for k in some]
+        loads.append(([(job.s, job.p * job.g) for job in mine], sum(rooms)))
+        for width in set() if elastic else {job.g for job in mine}:
+            wide = [(job.s, job.p) for job in mine if job.g >= width]
+            loads.append((wide, sum(room // width for room in rooms)))
     for listed, rate in loads:
         work = 0
         for s, more in listed:

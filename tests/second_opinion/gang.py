@@ -29,8 +29,15 @@ class Statement:
         self.jobs_of = instance["jobs"]
         listed = instance.get("servers") or [{"name": "", "gpus": instance["gpus"]}]
         self.consolidated = instance.get("placement") == "consolidated"
-        sizes = {server["name"]: server["gpus"] for server in listed}
-        self.sizes = sizes if self.consolidated else {"": sum(sizes.values())}
+        self.kind_of = {server["name"]: server.get("gpu_kind", "") for server in listed}
+        self.kinds = dict.fromkeys(self.kind_of.values(), 0)
+        for server in listed:
+            self.kinds[self.kind_of[server["name"]]] += server["gpus"]
+        self.sizes = self.kinds
+        if self.consolidated:
+            self.sizes = {server["name"]: server["gpus"] for server in listed}
+        else:
+            self.kind_of = {kind: kind for kind in self.kinds}
         self.program = Milp("min")
         starts = [self.slots(job["submit"]) for job in self.jobs_of]
         self.end = max(starts, default=0) + sum(self.slots(j["duration"]) for j in self.jobs_of)
@@ -55,15 +62,20 @@ class Statement:
         return int(found)
 
     def ways(self, job: dict[str, Any]) -> list[tuple[int, ...]]:
-        """What a job may hold on every server in a slot: (3) and (6)."""
-        sizes = tuple(self.sizes.values())
+        """What a job may hold on every server in a slot: (3), (6) and (8)."""
+        sizes, places = tuple(self.sizes.values()), list(self.sizes)
+        mine = job.get("gpu_kinds") or list(self.kinds)
+        largest = max(self.sizes[h] for h in places if self.kind_of[h] in mine)
         most = min(job.get("most_gpus") or sum(sizes), sum(sizes))
         counts = range(1, most + 1) if self.kind == "elastic" else (job["gpus"],)
         found = []
         for way in itertools.product(*(range(size + 1) for size in sizes)):
             held = [(n, size) for n, size in zip(way, sizes, strict=True) if n]
             partial = sum(n < size for n, size in held)
-            together = len(held) == 1 if sum(way) <= max(sizes) else partial <= 1
+            together = len(held) == 1 if sum(way) <= largest else partial <= 1
+            kinds = {self.kind_of[h] for h, n in zip(places, way, strict=True) if n}
+            if len(kinds) != 1 or not kinds <= set(mine):
+                continue
             if sum(way) in counts and (together or not self.consolidated):
                 found.append(way)
         return found
@@ -113,6 +125,8 @@ class Statement:
             if any(point[x] for x in own):
                 held = {h: n for h, n in zip(self.sizes, way, strict=True) if n}
                 where = {"servers": held} if self.consolidated else {"gpus": sum(way)}
+                if len(self.kinds) > 1 and not self.consolidated:
+                    (where["gpu_kind"],) = held
                 rows[j].append({"from": t, "to": t, **where})
         return [
             {"name": job["name"], "completion": max(row["to"] for row in own), "assignments": own}

@@ -1,4 +1,4 @@
-"""Tiny gang instances: few jobs, few GPUs, one pool or two servers."""
+"""Tiny gang instances: few jobs, few GPUs, one pool or two servers, of one kind or of two."""
 
 from __future__ import annotations
 
@@ -10,18 +10,33 @@ from hindsched.instances.gang.instance import GangInstance, gang_data
 
 
 @st.composite
-def tiny_instances(draw: st.DrawFn, most_jobs: int = 3, longest: int = 3) -> GangInstance:
+def tiny_instances(
+    draw: st.DrawFn, most_jobs: int = 3, longest: int = 3, kinds: bool = False
+) -> GangInstance:
     """Instances whose optimum can be enumerated; many of them contended, some with ties."""
     cluster: dict[str, Any] = {"gpus": draw(st.integers(1, 3))}
     room = cluster["gpus"]
-    if draw(st.integers(0, 3)) == 0:
+    rooms: dict[str, int] = {}
+    if kinds or draw(st.integers(0, 3)) == 0:
         sizes = draw(st.sampled_from([(1, 1), (2, 1), (2, 2)]))
         room = sum(sizes)
-        servers = [{"name": f"s{h}", "gpus": size} for h, size in enumerate(sizes)]
-        cluster = {"servers": servers, "placement": "consolidated"}
+        servers: list[dict[str, Any]] = [
+            {"name": f"s{h}", "gpus": size} for h, size in enumerate(sizes)
+        ]
+        if kinds:
+            if draw(st.booleans()):
+                servers.append({"name": "s2", "gpus": 1})
+            for server, kind in zip(servers, "ABB", strict=False):
+                server["gpu_kind"] = kind
+                rooms[kind] = rooms.get(kind, 0) + server["gpus"]
+        placement = draw(st.sampled_from(["pool", "consolidated"])) if kinds else "consolidated"
+        cluster = {"servers": servers, "placement": placement}
     seconds = draw(st.sampled_from([1, 1, 1, 0.5, 60]))
     jobs = []
     for number in range(draw(st.integers(2, most_jobs))):
+        named = draw(st.sampled_from([None, ["A"], ["B"], ["B", "A"]])) if kinds else None
+        if kinds:
+            room = max(rooms[kind] for kind in named or rooms)
         submit, duration = draw(st.integers(0, 2)), draw(st.integers(1, longest))
         job = {
             "name": f"j{number}",
@@ -30,6 +45,8 @@ def tiny_instances(draw: st.DrawFn, most_jobs: int = 3, longest: int = 3) -> Gan
             "gpus": draw(st.integers(1, min(room, 3))),
             "weight": draw(st.sampled_from([1, 1, 2, 5, 0.3])),
         }
+        if named:
+            job["gpu_kinds"] = named
         if draw(st.booleans()):
             job["deadline"] = (submit + duration + draw(st.integers(-1, 3))) * seconds
         if draw(st.integers(0, 3)) == 0:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, StrictInt
 
-from hindsched.arrays import Ints
+from hindsched.arrays import Bools, Ints
 from hindsched.instances import base
 from hindsched.instances.decimals import exactly
 from hindsched.json_types import Draft
@@ -39,6 +39,7 @@ class GangServer(base.Record):
 
     name: base.Name = Field(description="name, unique among the servers")
     gpus: base.PositiveCount = Field(description="its GPUs")
+    gpu_kind: base.Name | None = Field(default=None, description="kind of its GPUs, such as V100")
 
 
 class GangRequest(base.Record):
@@ -56,6 +57,9 @@ class GangRequest(base.Record):
     )
     most_gpus: base.PositiveCount | None = Field(
         default=None, description="most GPUs at a time in the formulation `elastic`; absent: all"
+    )
+    gpu_kinds: Annotated[tuple[base.Name, ...], Field(min_length=1)] | None = Field(
+        default=None, description="kinds of GPUs, on one of which it runs; absent: on any"
     )
 
 
@@ -115,8 +119,10 @@ class GangInstance(base.Instance):
 
     def job_rules(self, job: GangJob) -> Iterator[base.Rule]:
         """A job fits, and its times are whole slots."""
-        room, most, seconds = self.total_gpus, job.most_gpus, self.slot_seconds
-        yield job.gpus <= room, "gpus", job.gpus, f"must not exceed {room} GPUs"
+        kinds, most, seconds = self.kinds_of(job), job.most_gpus, self.slot_seconds
+        yield bool(kinds), "gpu_kinds", job.gpu_kinds, "must name a gpu_kind that a server has"
+        room, of_kind = self.room_of(job), " of one kind" * self.has_kinds
+        yield job.gpus <= room, "gpus", job.gpus, f"must not exceed {room} GPUs{of_kind}"
         rule = f"must be at least gpus = {job.gpus}"
         yield most is None or most >= job.gpus, "most_gpus", most, rule
         rule = f"must be a multiple of slot_seconds = {seconds}"
@@ -156,6 +162,56 @@ class GangInstance(base.Instance):
             return np.array([self.total_gpus])
         return np.array([server.gpus for server in self.servers])
 
+    @base.cluster_property
+    def gpu_kinds(self) -> dict[str, int]:
+        """GPUs of each kind, in the order of the servers; what has none is of the kind ``""``."""
+        kinds: dict[str, int] = {}
+        for server in self.servers or ():
+            kind = server.gpu_kind or ""
+            kinds[kind] = kinds.get(kind, 0) + server.gpus
+        return kinds or {"": self.total_gpus}
+
+    @property
+    def has_kinds(self) -> bool:
+        """Whether GPUs are of several kinds, so that a job's are of one of them at a time."""
+        return len(self.gpu_kinds) > 1
+
+    def kinds_of(self, job: GangRequest) -> list[int]:
+        """Positions of the kinds on which a job may run."""
+        named = job.gpu_kinds
+        return [k for k, kind in enumerate(self.gpu_kinds) if named is None or kind in named]
+
+    def room_of(self, job: GangRequest) -> int:
+        """GPUs of the largest kind on which a job may run."""
+        counts = list(self.gpu_kinds.values())
+        return max((counts[k] for k in self.kinds_of(job)), default=0)
+
+    @cached_property
+    def allowed_kinds(self) -> Bools:
+        """Whether each job may run on each kind, shape (jobs, kinds)."""
+        allowed = np.ones((len(self.jobs), len(self.gpu_kinds)), dtype=bool)
+        for position, job in enumerate(self.jobs):
+            if job.gpu_kinds is not None:
+                allowed[position] = np.isin(list(self.gpu_kinds), job.gpu_kinds)
+        return allowed
+
+    @base.cluster_property
+    def places(self) -> tuple[tuple[str, int, int], ...]:
+        """Where schedules put jobs: name, GPUs and position of the kind.
+
+        Servers where jobs are consolidated, else kinds where there are several, else one pool.
+        """
+        kinds = list(self.gpu_kinds)
+        if self.is_consolidated:
+            servers = self.servers or ()
+            return tuple((s.name, s.gpus, kinds.index(s.gpu_kind or "")) for s in servers)
+        return tuple((kind, gpus, k) for k, (kind, gpus) in enumerate(self.gpu_kinds.items()))
+
+    @property
+    def names_places(self) -> bool:
+        """Whether a schedule must say where its jobs run."""
+        return self.is_consolidated or self.has_kinds
+
     @property
     def is_consolidated(self) -> bool:
         """Whether a job must stand on one server, or on whole ones and a remainder."""
@@ -169,8 +225,9 @@ class GangInstance(base.Instance):
     @cached_property
     def most_gpus(self) -> Ints:
         """Most GPUs that each job can use if it is elastic, shape (jobs,)."""
-        room = self.total_gpus
-        return np.array([min(job.most_gpus or room, room) for job in self.jobs], dtype=np.int64)
+        rooms = [self.room_of(job) for job in self.jobs]
+        most = [min(job.most_gpus or n, n) for job, n in zip(self.jobs, rooms, strict=True)]
+        return np.array(most, dtype=np.int64)
 
     weights = base.per_job("weight", float)
 

@@ -82,6 +82,9 @@ def gang_sets(
     before ``now``. Nothing worse than `incumbent` is looked at; until the last arrival in any of
     its futures a policy (`policy`) may wait.
     """
+    if instance.has_kinds:
+        rule = "programs and replanning know GPUs of one kind: prices, search and policies more"
+        raise InputError("servers", f"{len(instance.gpu_kinds)} kinds", rule)
     kind, goal = split_formulation(formulation)
     fixed = _fixed(instance, formulation, commitments)
     tasks = []

@@ -27,7 +27,7 @@ from hindsched.instances.gang.instance import (
 from hindsched.online.cluster_state import ClusterState, this_slot, whole_window
 from hindsched.online.protocol import Capabilities, Decision, Environment
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.gang.solution import GangRows, GangSolution, read_gpus
+from hindsched.solutions.gang.solution import GangRows, GangSolution, place_names, read_gpus
 from hindsched.solutions.rows import read_span
 
 STOP_KEYS = {"to"}
@@ -53,7 +53,7 @@ class GangState(ClusterState[GangJob]):
     def __init__(self, instance: GangInstance, environment: Environment) -> None:
         super().__init__(instance, environment)
         self._is_elastic = split_formulation(self.formulation)[0] == KINDS[2]
-        self._servers = [server.name for server in instance.servers or ()]
+        self._servers = place_names(instance)
         work = instance.durations * instance.job_gpus if self._is_elastic else instance.durations
         self._left = work.tolist()
         self._pending: list[GpuRun] = []

@@ -16,7 +16,7 @@ from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import KINDS, GangInstance, slots_of
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm
 from hindsched.solutions.base import Assignment
-from hindsched.solutions.rows import write_counts
+from hindsched.solutions.gang.solution import place_names, write_gpus
 from hindsched.solvers.families.gang import replay
 from hindsched.solvers.kernels.gang import event_queue
 from hindsched.solvers.kernels.gang.timeline import FOREVER
@@ -50,8 +50,7 @@ class OnlineQueuePolicy(OnlineAlgorithm):
         self._position: dict[str, int] = {}
         self._ended: list[int] = []
         self._threshold = replay.threshold_slots(self.threshold_gpu_seconds, cluster.slot_seconds)
-        sizes = event_queue.cluster_sizes(cluster)
-        self._state = event_queue.empty_state(sizes, FIRST_JOBS, self.policy.discipline)
+        self._state = event_queue.cluster_state(cluster, FIRST_JOBS, self.policy.discipline)
         self._pass(1, [], [])  # the kernel compiles before a decision is timed
 
     def completed(self, slot: int, jobs: tuple[str, ...]) -> None:
@@ -93,6 +92,10 @@ class OnlineQueuePolicy(OnlineAlgorithm):
         gpus = np.array([job.gpus for job in arrivals])
         weights = np.array([job.weight for job in arrivals], dtype=float)
         self._state.gpus[arrived] = gpus
+        for position, job in zip(arrived, arrivals, strict=True):
+            kinds = self._instance.kinds_of(job)
+            self._state.allowed[position] = False
+            self._state.allowed[position, kinds] = True
         self._state.key[arrived] = self.policy.key(durations, gpus, weights)
         self._state.expected[arrived] = replay.expected_slots(durations, self.estimates)
 
@@ -106,9 +109,9 @@ class OnlineQueuePolicy(OnlineAlgorithm):
 
 def held(instance: GangInstance, gpus: int, by_server: Ints) -> Assignment:
     """What a job holds: its GPUs, by server where jobs stand on some."""
-    if not instance.is_consolidated:
+    if not instance.names_places:
         return {"gpus": int(gpus)}
-    return {"servers": write_counts(by_server, [server.name for server in instance.servers or ()])}
+    return write_gpus(instance, place_names(instance), gpus, by_server)
 
 
 class GangFifo(OnlineQueuePolicy, name="fifo"):

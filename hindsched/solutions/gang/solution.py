@@ -1,7 +1,8 @@
 """Solutions of gang, judged by (1)-(7) of the page on gang, by the kernel and without a tolerance.
 
 A job's decisions are rows ``{from, to, gpus}``, or ``{from, to, servers: {name: n}}`` where servers
-are named. It is complete in the last slot that it holds.
+are named, or ``{from, to, gpus, gpu_kind}`` where GPUs are of several kinds. It is complete in the
+last slot that it holds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class GangRows(NamedTuple):
     start: Ints  # the row holds slots start + 1 .. end
     end: Ints
     gpus: Ints
-    held: Ints  # GPUs by server of rows that name some, (rows, servers); (rows, 0) if none does
+    # GPUs by server (where GPUs are of several kinds in pools, by kind) of rows that name some,
+    # (rows, servers); (rows, 0) if none does
+    held: Ints
 
     def sorted(self) -> GangRows:
         """The same rows by job, start and end."""
@@ -54,19 +57,42 @@ def read_gpus(
     instance: GangInstance, servers: list[str], where: str, row: Assignment,
     span: frozenset[str] = frozenset({"from", "to"}),
 ) -> int | Ints:  # fmt: skip
-    """Read a row's GPUs, or GPUs by server; beside them it must have the keys `span`."""
-    if "servers" in row and servers:
+    """Read a row's GPUs, or GPUs by place; beside them it must have the keys `span`."""
+    by_kind = instance.has_kinds and not instance.is_consolidated
+    if "servers" in row and servers and not by_kind:
         file_rows.check_row_keys(where, row, span | {"servers"}, span | {"servers"})
         held = file_rows.read_counts(f"{where}.servers", row["servers"], servers)
         if not held.any():
             raise InputError(f"{where}.servers", row["servers"], "must hold a GPU")
         return held
     keys = span | {"servers" if instance.is_consolidated else "gpus"}
+    keys |= {"gpu_kind"} if by_kind else set()
     file_rows.check_row_keys(where, row, keys, keys)
     gpus = row["gpus"]
     if type(gpus) is not int or not 1 <= gpus <= MOST_SLOTS:
         raise InputError(f"{where}.gpus", gpus, "must be an integer of at least 1")
+    if by_kind:
+        if row["gpu_kind"] not in servers:
+            raise InputError(f"{where}.gpu_kind", row["gpu_kind"], "must be that of a server")
+        held = np.zeros(len(servers), dtype=np.int64)
+        held[servers.index(row["gpu_kind"])] = gpus
+        return held
     return gpus
+
+
+def place_names(instance: GangInstance) -> list[str]:
+    """What the columns of `GangRows.held` are: kinds that are pools, else servers."""
+    if instance.has_kinds and not instance.is_consolidated:
+        return list(instance.gpu_kinds)
+    return [server.name for server in instance.servers or ()]
+
+
+def write_gpus(instance: GangInstance, places: list[str], gpus: int, held: Ints) -> Assignment:
+    """A row's GPUs in the file's form."""
+    if instance.has_kinds and not instance.is_consolidated:
+        return {"gpus": int(gpus), "gpu_kind": places[int(held.argmax())]}
+    counts = file_rows.write_counts(held, places)
+    return {"servers": counts} if counts else {"gpus": int(gpus)}
 
 
 def use_over_time(start: Any, end: Any, gpus: Any) -> pd.Series:
@@ -147,7 +173,7 @@ class GangSolution(Solution):
         cls, instance: Any, assignments: Assignments, formulation: str | None = None
     ) -> Self:
         """Build from rows ``{from, to, gpus}`` or ``{from, to, servers: {name: n}}``."""
-        servers = [server.name for server in instance.servers or ()]
+        servers = place_names(instance)
 
         def read(_: GangInstance, where: str, row: Assignment) -> tuple[int | Ints, int, int]:
             held = read_gpus(instance, servers, where, row)
@@ -164,13 +190,12 @@ class GangSolution(Solution):
 
     def assignments(self) -> dict[str, list[Assignment]]:
         """Rows in the file's form for every job that runs."""
-        servers = [server.name for server in self.instance.servers or ()]
+        places = place_names(self.instance)
         written: dict[str, list[Assignment]] = {}
         columns = (column.tolist() for column in self.rows[:4])
         for job, start, end, gpus, held in zip(*columns, self.rows.held, strict=True):
-            counts = file_rows.write_counts(held, servers)
-            held_gpus = {"servers": counts} if counts else {"gpus": gpus}
-            row = {"from": start + 1, "to": end, **held_gpus}
+            row = {"from": start + 1, "to": end}
+            row |= write_gpus(self.instance, places, gpus, held)
             written.setdefault(self.instance.jobs[job].name, []).append(row)
         return written
 

@@ -8,6 +8,7 @@ bound on prices for jobs in one piece (`tree.method`), ``bound`` prices only.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from threading import Event
 
@@ -22,6 +23,7 @@ from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, Result, Status
 from hindsched.solvers.door.work import Clock, catch_interrupt, spend
+from hindsched.solvers.families.gang.by_kind import improve_kinds
 from hindsched.solvers.families.gang.prices import ascend_prices, certify_without_prices
 from hindsched.solvers.families.gang.replay import incumbents, replay_by_key
 from hindsched.solvers.families.gang.search import SequenceSearch, can_move
@@ -36,6 +38,8 @@ SMALL_COLUMNS = 30_000
 SHARE_BEFORE_PROGRAM, LEAST_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.1, 0.5
 """Share of the time that prices and search get before the program, and seconds at most: between
 the two last, the more the larger the program is."""
+SHARE_OF_KINDS = 0.7
+"""Share of what is left after the prices in which jobs move on the kinds where they are."""
 SWAPS = 0.05
 """Share of the jobs that move when an order is perturbed."""
 
@@ -78,8 +82,11 @@ class GangRun(Run):
         for_prices = self.clock.first(BOUND_SHARE * self.clock.seconds_left)
         kind, goal = split_formulation(self.formulation)
         can_sequence = kind == "non-preemptive" and goal != "makespan"
-        if not can_sequence or self.instance.is_consolidated:
+        if not can_sequence or self.instance.names_places:
             self.find_prices(for_prices)
+            if can_sequence and not self.instance.is_consolidated:
+                clock = self.clock.first(SHARE_OF_KINDS * self.clock.seconds_left)
+                self.offer(improve_kinds(self.best, clock, self.options.seed))
             self._perturb()
             return
         search = SequenceSearch(self.instance, self.formulation, self.options.seed)
@@ -115,7 +122,9 @@ def auto_gang(
     """Close the gap from both sides: replayed policies, prices, search; the program if small."""
     with catch_interrupt() as stop:
         run = GangRun(instance, formulation, options, on_progress, stop)
-        size = columns_needed(run.instance, formulation, run.best) / SMALL_COLUMNS
+        size = math.inf
+        if not run.instance.has_kinds:
+            size = columns_needed(run.instance, formulation, run.best) / SMALL_COLUMNS
         small, whole = size <= 1, run.clock
         if small:
             most = max(LEAST_BEFORE_PROGRAM, size * MOST_BEFORE_PROGRAM)

@@ -23,7 +23,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.families.gang.oracle import GangOracle, gang_oracle
-from hindsched.solvers.kernels.gang.best_responses import fluid_prices, soft_responses
+from hindsched.solvers.kernels.gang.best_responses import fluid_prices
 
 COARSE = 1000
 """Intervals at first."""
@@ -72,15 +72,14 @@ class DualAscent:
         oracle, scale = self.oracle, self.scale
         seconds = float(oracle.instance.slot_seconds)
         length = np.sqrt(np.diff(oracle.cut) * seconds)
+        length = np.tile(length, len(oracle.rows.kinds))
         capacity = oracle.rows.capacity
         unit = scale * max(1, oracle.num_blocks)
         mu = share * scale
 
         def negative(point: Floats) -> tuple[float, Floats]:
             prices = np.maximum(point, 0.0) / length
-            soft, hard, use, self.expected = soft_responses(
-                oracle.cut, prices * seconds, oracle.blocks, mu
-            )
+            soft, hard, use, self.expected = oracle.soft_responses(oracle.cut, prices * seconds, mu)
             spend()
             paid = float(prices @ capacity)
             self.record(hard - paid, oracle.cut, prices)
@@ -110,21 +109,23 @@ class DualAscent:
         whole = length > 1
         fine = np.unique(np.concatenate([cut, middle[whole]]))
         owner = np.searchsorted(cut, fine[:-1], side="right") - 1
-        per_slot = self.prices[owner] * seconds
-        _, _, use, _ = soft_responses(fine, per_slot, oracle.blocks, share * self.scale)
-        pull = use - oracle.instance.total_gpus * np.diff(fine)
+        known, counts = oracle.rows.by_kind(self.prices), list(oracle.instance.gpu_kinds.values())
+        per_slot = known[:, owner] * seconds
+        use = oracle.soft_responses(fine, per_slot, share * self.scale).use.reshape(per_slot.shape)
+        pull = use - np.outer(counts, np.diff(fine))
         first = np.searchsorted(fine, cut[:-1])
-        left, right = pull[first], pull[np.minimum(first + 1, pull.size - 1)]
-        free = self.prices <= 0  # such a price can only rise
+        left, right = pull[:, first], pull[:, np.minimum(first + 1, pull.shape[1] - 1)]
+        free = known <= 0  # such a price can only rise
         left, right = (np.where(free, np.maximum(side, 0.0), side) for side in (left, right))
-        gain = np.where(whole, np.abs(left - right) / np.sqrt(length), 0.0)
+        pulled = np.abs(left - right).sum(axis=0)
+        gain = np.where(whole, pulled / np.sqrt(length), 0.0)
         count = min(length.size, MOST_INTERVALS - length.size)
         if count <= 0:
             return
         chosen = np.argsort(-gain, kind="stable")[:count]
         chosen = chosen[gain[chosen] > 0]
         new = np.unique(np.concatenate([cut, middle[chosen]]))
-        self.prices = self.prices[np.searchsorted(cut, new[:-1], side="right") - 1]
+        self.prices = known[:, np.searchsorted(cut, new[:-1], side="right") - 1].ravel()
         self.oracle = gang_oracle(oracle.instance, oracle.formulation, new)
 
     def result(self) -> tuple[GangOracle, Floats]:
@@ -134,12 +135,13 @@ class DualAscent:
         if (largest := float(prices.max(initial=0.0))) > 0:  # few digits: exact sums are short
             places = DIGITS - 1 - math.floor(math.log10(largest))
             prices = np.round(prices, places) + 0.0
-        while prices.size and prices[-1] == 0:
-            cut, prices = cut[:-1], prices[:-1]
-        kept = np.ones(prices.size, dtype=bool)
-        kept[1:] = prices[1:] != prices[:-1]
+        table = prices.reshape(len(self.oracle.rows.kinds), -1)
+        while table.shape[1] and not table[:, -1].any():
+            cut, table = cut[:-1], table[:, :-1]
+        kept = np.ones(table.shape[1], dtype=bool)
+        kept[1:] = (table[:, 1:] != table[:, :-1]).any(axis=0)
         cut = np.concatenate([cut[:-1][kept], cut[-1:]])
-        return gang_oracle(instance, formulation, cut), prices[kept]
+        return gang_oracle(instance, formulation, cut), table[:, kept].ravel()
 
 
 def first_cut(instance: GangInstance, end: int, count: int = COARSE) -> Ints:
@@ -157,7 +159,18 @@ def start_prices(oracle: GangOracle) -> Floats:
     order = np.argsort(instance.submits, kind="stable")
     area = (instance.durations * instance.job_gpus)[order].astype(float)
     density = instance.weights[order] / area  # a slot of time and a slot of GPU alike
-    return fluid_prices(oracle.cut, instance.submits[order], area, density, instance.total_gpus)
+    rooms = np.array(list(instance.gpu_kinds.values()))
+    shares = instance.allowed_kinds[order] * rooms  # work spreads by the sizes of its kinds
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    known = []
+    for room, share in zip(rooms.tolist(), shares.T, strict=True):
+        mine = np.flatnonzero(share)
+        if not mine.size:
+            known.append(np.zeros(oracle.cut.size - 1))
+            continue
+        submit, work = instance.submits[order][mine], (area * share)[mine]
+        known.append(fluid_prices(oracle.cut, submit, work, density[mine], room))
+    return np.concatenate(known)
 
 
 def certify_without_prices(instance: GangInstance, formulation: str) -> Certificate:

@@ -106,15 +106,15 @@ def _replay_queue(
 ) -> GangSolution:
     """The schedule of a policy that expects jobs to run so long."""
     order = np.argsort(instance.submits, kind="stable")
-    state = event_queue.empty_state(event_queue.cluster_sizes(instance), order.size, discipline)
+    state = event_queue.cluster_state(instance, order.size, discipline)
     state.gpus[:], state.expected[:] = instance.job_gpus[order], expected[order]
-    state.key[:] = key[order]
+    state.key[:], state.allowed[:] = key[order], instance.allowed_kinds[order]
     columns = instance.submits[order], instance.durations[order]
     runs, places = event_queue.play(state, *columns, discipline, threshold)
     job, start, end = runs.T
     row, server, gpus = places.T
-    held = np.zeros((job.size, state.sizes.size * instance.is_consolidated), dtype=np.int64)
-    if instance.is_consolidated:
+    held = np.zeros((job.size, state.sizes.size * instance.names_places), dtype=np.int64)
+    if instance.names_places:
         held[row, server] = gpus
     rows = GangRows(order[job], start, end, state.gpus[job], held)
     return GangSolution(instance, rows, formulation)
@@ -169,7 +169,7 @@ def incumbents(instance: GangInstance, formulation: str) -> Iterator[GangSolutio
         for name in PAUSING:
             yield replay(instance, name, formulation)
     few = len(instance.jobs) <= MOST_ELASTIC
-    if kind == "elastic" and few and not instance.is_consolidated:
+    if kind == "elastic" and few and not instance.names_places:
         yield shortest_remaining_work(instance, formulation)
 
 

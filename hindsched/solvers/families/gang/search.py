@@ -150,7 +150,7 @@ def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> Gan
     """Best of the replayed policies, improved by so many moves where jobs can be moved."""
     best = min(incumbents(instance, formulation), key=lambda solution: solution.objective())
     kind, goal = split_formulation(formulation)
-    in_one_piece = kind == KINDS[0] and goal != OBJECTIVES[1] and not instance.is_consolidated
+    in_one_piece = kind == KINDS[0] and goal != OBJECTIVES[1] and not instance.names_places
     if not in_one_piece or not can_move(len(instance.jobs), instance.total_gpus):
         return best
     search, gpus, reach = SequenceSearch(instance, formulation), instance.total_gpus, CYCLES[0][0]
@@ -196,7 +196,8 @@ def open_jobs(instance: GangInstance, formulation: str, view: GangSets) -> OpenJ
     fixed = sequences.GangJobs(start, end - start, gpus, gpus, none, end, none + NEVER_LATE)
     jobs = sequences.GangJobs._make(map(np.concatenate, zip(fixed, still_open, strict=True)))
     held = rows.held[still] if instance.is_consolidated else gpus[:, None]
-    return OpenJobs(jobs, none.size, held, event_queue.cluster_sizes(instance))
+    sizes = np.array([gpus for _, gpus, _ in instance.places])
+    return OpenJobs(jobs, none.size, held, sizes)
 
 
 def plan_in_order(left: OpenJobs, key: Floats) -> GangPlan:

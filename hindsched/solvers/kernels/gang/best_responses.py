@@ -147,19 +147,19 @@ def rigid_responses(cut: Ints, price: Floats, blocks: GangJobs) -> tuple[Ints, F
 
 @njit(cache=True)
 def soft_responses(
-    cut: Ints, price: Floats, blocks: GangJobs, mu: float
-) -> tuple[float, float, Floats, Floats]:
-    """Smoothed responses of all jobs in one piece.
+    cut: Ints, price: Floats, blocks: GangJobs, mu: float, weight: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Smoothed responses of all jobs in one piece, of which each counts by a share `weight`.
 
-    Sums of the soft and of the true minima; expected GPU-slots held by interval, (intervals,);
-    expected starts, (jobs,), the submission of a job that would rather not run.
+    The soft and the true minima, (jobs,); expected GPU-slots held by interval, (intervals,), times
+    the shares; expected starts, (jobs,), the submission of a job that would rather not run.
     """
     jobs, last = blocks.submit.size, price.size
     total = _integral(cut, price)
     use, change = np.zeros(last), np.zeros(last + 1)
     expected = np.empty(jobs)
     starts, values = np.empty(2 * last + 4, dtype=np.int64), np.empty(2 * last + 4)
-    soft = hard = 0.0
+    soft, hard = np.empty(jobs), np.empty(jobs)
     for job in range(jobs):
         slack = NEGLIGIBLE * mu
         count, best = _breaks(cut, price, total, blocks, job, slack, starts, values)
@@ -169,8 +169,7 @@ def soft_responses(
             far = (values[index] - best) / mu
             values[index] = np.exp(-far) if far < NEGLIGIBLE else 0.0
             mass += values[index]
-        soft += best - mu * np.log(mass)
-        hard += best
+        soft[job], hard[job] = best - mu * np.log(mass), best
         mean = seen = 0.0
         for index in range(count):
             if values[index] > 0.0:
@@ -178,7 +177,8 @@ def soft_responses(
                 mean += share * (starts[index] - blocks.submit[job])
                 seen += share
                 end = starts[index] + blocks.duration[job]
-                _add_use(cut, use, change, starts[index], end, share * blocks.gpus[job])
+                amount = share * weight[job] * blocks.gpus[job]
+                _add_use(cut, use, change, starts[index], end, amount)
         expected[job] = blocks.submit[job] + (mean / seen if seen > 0.0 else 0.0)
     _finish_use(cut, use, change)
     return soft, hard, use, expected

@@ -13,7 +13,8 @@ Wierman 2008). A job that stays keeps its servers if they are still free in its 
 
 Where a gang stands: one pool is one server that has all GPUs. Small gangs take the fullest server
 that holds them (the first of equals), large ones whole free servers, largest first, and the fullest
-server that holds the remainder: on an empty cluster that fits every gang no larger than it.
+server that holds the remainder: on an empty cluster that fits every gang no larger than it. Where
+GPUs are of several kinds, a gang stands on one that it names; kinds that are pools are servers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from hindsched.arrays import Floats, Ints
+from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.solvers.kernels.gang.timeline import FOREVER, book, earliest_start, step_at
 from hindsched.solvers.kernels.stable_order import copy_to, stable_order
@@ -39,6 +40,8 @@ class PolicyState(NamedTuple):
 
     sizes: Ints  # GPUs of each server, (servers,)
     by_size: Ints  # servers, largest first, (servers,)
+    kind: Ints  # position of each server's kind of GPU, (servers,)
+    allowed: Bools  # whether each job may run on each kind, (jobs, kinds)
     free: Ints  # GPUs that are free, (servers,)
     counts: Ints  # jobs in `present`, `started` and `stopped`, (3,)
     gpus: Ints  # GPUs of each job, (jobs,)
@@ -58,15 +61,16 @@ class PolicyState(NamedTuple):
     steps: Ints
 
 
-def cluster_sizes(instance: GangInstance) -> Ints:
-    """GPUs by server where that matters; one number for a pool."""
-    if instance.is_consolidated:
-        return instance.server_gpus
-    return np.array([instance.total_gpus])
+def cluster_state(instance: GangInstance, jobs: int, discipline: int) -> PolicyState:
+    """An instance's free cluster with room for so many jobs, of which none is there yet."""
+    _, sizes, kinds = zip(*instance.places, strict=True)
+    return empty_state(np.array(sizes), jobs, discipline, np.array(kinds))
 
 
-def empty_state(sizes: Ints, jobs: int, discipline: int) -> PolicyState:
-    """A free cluster with room for so many jobs, of which none is there yet."""
+def empty_state(sizes: Ints, jobs: int, discipline: int, kinds: Ints | None = None) -> PolicyState:
+    """A free cluster with room for so many jobs; servers may be of several kinds."""
+    kinds = np.zeros(sizes.size, dtype=np.int64) if kinds is None else kinds
+    allowed = np.ones((jobs, kinds.max() + 1), dtype=bool)
     servers, steps = sizes.size, (2 * jobs + 4) * (discipline == RESERVING)
     by_size, counts = np.argsort(-sizes, kind="stable"), np.zeros(3, dtype=np.int64)
     gpus, expected, done, present, started, stopped, start = np.zeros((7, jobs), dtype=np.int64)
@@ -74,40 +78,56 @@ def empty_state(sizes: Ints, jobs: int, discipline: int) -> PolicyState:
     if discipline == RESERVING:
         time[1], room[:2] = FOREVER, sizes
     return PolicyState(
-        sizes, by_size, sizes.copy(), counts, gpus, expected, np.zeros(jobs), np.full(jobs, -1),
-        done, present, started, stopped, np.zeros((jobs, servers), dtype=np.int64), start, time,
-        room, np.full(servers, 2),
+        sizes, by_size, kinds, allowed, sizes.copy(), counts, gpus, expected, np.zeros(jobs),
+        np.full(jobs, -1), done, present, started, stopped,
+        np.zeros((jobs, servers), dtype=np.int64), start, time, room, np.full(servers, 2),
     )  # fmt: skip
 
 
 def enlarged(state: PolicyState, discipline: int) -> PolicyState:
     """The same state with room for twice as many jobs."""
-    larger = empty_state(state.sizes, 2 * state.gpus.size, discipline)
+    larger = empty_state(state.sizes, 2 * state.gpus.size, discipline, state.kind)
     for old, new in zip(state, larger, strict=True):
         new[: len(old)] = old
     return larger
 
 
 @njit(cache=True)
+def _is_narrow(state: PolicyState, job: int) -> bool:
+    """Whether a server of a job's kinds holds all of its GPUs."""
+    for server in state.by_size:
+        if state.allowed[job, state.kind[server]]:
+            return bool(state.gpus[job] <= state.sizes[server])
+    return False
+
+
+@njit(cache=True)
 def place_gang(state: PolicyState, free: Ints, job: int) -> bool:
     """Choose where a gang stands on free GPUs, in its row of `held`; says whether it fits."""
-    sizes, held, left = state.sizes, state.held[job], state.gpus[job]
-    for server in range(sizes.size):
-        held[server] = 0
-    if left > sizes[state.by_size[0]]:
-        for server in state.by_size:
-            if free[server] == sizes[server] and sizes[server] <= left:
-                held[server] = sizes[server]
-                left -= sizes[server]
-    if left == 0:
-        return True
-    best = -1
-    for server in range(sizes.size):
-        if free[server] - held[server] >= left and (best < 0 or free[server] < free[best]):
-            best = server
-    if best >= 0:
-        held[best] = left
-    return best >= 0
+    sizes, held, narrow = state.sizes, state.held[job], _is_narrow(state, job)
+    for kind in range(1 if narrow else state.allowed.shape[1]):
+        left = state.gpus[job]
+        for server in range(sizes.size):
+            held[server] = 0
+        if not narrow:
+            for server in state.by_size:
+                mine = state.kind[server] == kind and state.allowed[job, kind]
+                if mine and free[server] == sizes[server] and sizes[server] <= left:
+                    held[server] = sizes[server]
+                    left -= sizes[server]
+            if left == 0:
+                return True
+        best = -1
+        for server in range(sizes.size):
+            mine = state.allowed[job, state.kind[server]]
+            mine = mine and (narrow or state.kind[server] == kind)
+            mine = mine and free[server] - held[server] >= left
+            if mine and (best < 0 or free[server] < free[best]):
+                best = server
+        if best >= 0:
+            held[best] = left
+            return True
+    return False
 
 
 @njit(cache=True)
@@ -257,9 +277,11 @@ def _reserve(state: PolicyState, job: int, now: int) -> None:
     """Book a job's earliest start from now on."""
     gpus, duration, steps = state.gpus[job], state.expected[job], state.steps
     start, free = np.int64(now), np.empty_like(state.free)
-    if gpus <= state.sizes.max():  # the first start at which it fits on one of the servers
+    if _is_narrow(state, job):  # the first start at which it fits on one of the servers
         start = FOREVER
         for h in range(steps.size):
+            if not state.allowed[job, state.kind[h]]:
+                continue
             time, room = state.time[:, h], state.room[:, h]
             start = min(start, earliest_start(time, room, steps[h], now, duration, gpus))
     while True:

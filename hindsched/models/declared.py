@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -171,12 +171,10 @@ class PyomoProgram(DeclarativeProgram):
     """A Pyomo model that belongs to an instance and can say what it is."""
 
     model: pyo.ConcreteModel
-    handed_out: bool = field(default=False, init=False)  # and may have been changed
 
     @property
     def pyomo(self) -> pyo.ConcreteModel:
         """The Pyomo model, to be read, changed, or given to any solver."""
-        self.handed_out = True
         return self.model
 
     def components(self, *kinds: str) -> list[Component]:

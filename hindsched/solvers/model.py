@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyomo.environ as pyo
@@ -162,10 +162,10 @@ class ModelResult:
             oracle = servers if servers.exact else oracle  # windows do not bound jobs in pieces
         if not oracle.exact:
             return None
-        found, fitted = self.capacity_prices(), dict[str, Floats]()
+        available, fitted = self.capacity_prices(), dict[str, Floats]()
         for row_set in oracle.rows.sets:  # whose last slot may be another than the program's
-            if row_set.name in found:
-                prices, fitted[row_set.name] = found[row_set.name], np.zeros(row_set.shape)
+            if row_set.name in available:
+                prices, fitted[row_set.name] = available[row_set.name], np.zeros(row_set.shape)
                 common = tuple(map(slice, np.minimum(prices.shape, row_set.shape).tolist()))
                 fitted[row_set.name][common] = prices[common]
         return certify(oracle, oracle.rows.pack(fitted), "lp-dual")
@@ -186,13 +186,13 @@ class ModelResult:
 
 def solve_declared(program: PyomoProgram, options: SolveOptions, **how: Any) -> ModelResult:
     """Solve a declarative model as `solve_program` does, and keep the point apart from it."""
-    found = solve_program(program.model, options, **{"want_duals": True, **how})
-    variables = program.model.component_data_objects(pyo.Var) if found.has_point else ()
+    result = solve_program(program.model, options, **{"want_duals": True, **how})
+    variables = program.model.component_data_objects(pyo.Var) if result.has_point else ()
     point = {id(each): float(each.value) for each in variables if each.value is not None}
-    return ModelResult(program, found, point, details=found.details)
+    return ModelResult(program, result, point, details=result.details)
 
 
-class _Held:
+class _ProgramModel:
     """What all models share: they have a declarative program and print what it says."""
 
     def __init__(self, program: Any) -> None:
@@ -201,13 +201,13 @@ class _Held:
     @property
     def instance(self) -> Instance:
         """What the model is about."""
-        found: Instance = self.program.instance
-        return found
+        instance: Instance = self.program.instance
+        return instance
 
     def to_dict(self) -> JsonObject:
         """Equations and sizes as JSON data."""
-        found: JsonObject = self.program.to_dict()
-        return found
+        facts: JsonObject = self.program.to_dict()
+        return facts
 
     def __str__(self) -> str:
         return str(self.program)
@@ -219,7 +219,7 @@ class _Held:
         return str(self.program._repr_html_())
 
 
-class _HeldPyomo(_Held):
+class _PyomoModel(_ProgramModel):
     """A model whose program is a Pyomo model: it is given away, and written to a file."""
 
     program: PyomoProgram
@@ -238,7 +238,7 @@ class _HeldPyomo(_Held):
         self.program.write(path)
 
 
-class Model(_HeldPyomo):
+class Model(_PyomoModel):
     """The offline program of an instance, or of several futures, as `model` returns it.
 
     Of futures ``program.schedules()`` are the best policy's after a solve.
@@ -256,6 +256,24 @@ class Model(_HeldPyomo):
     """
 
     program: base.OfflineProgram
+
+    def __init__(self, program: base.OfflineProgram) -> None:
+        super().__init__(program)
+        self._handed_out = False  # and may have been changed
+        self._as_built: _Compiled | None = None
+
+    @property
+    def pyomo(self) -> pyo.ConcreteModel:
+        """The Pyomo model: read it, change it, give it to any solver."""
+        if not self._handed_out:
+            self._handed_out, self._as_built = True, _Compiled.of(self.program)
+        return self.program.pyomo
+
+    def _changed(self) -> str | None:
+        """What differs from the program that was built; None if nothing does."""
+        return (
+            _differences(self._as_built, _Compiled.of(self.program)) if self._handed_out else None
+        )
 
     def solve(
         self, options: Options = None, *, start: Solution | None = None, **keywords: object
@@ -279,27 +297,31 @@ class Model(_HeldPyomo):
         solution, details = None, dict(result.program.details)
         if not relaxed and not isinstance(program, ExtensiveProgram):
             solution, details = solution_at(program, result.program)
-        changed = _what_changed(program)
-        return replace(result, solution=solution, changed=changed, details=details)
+        return replace(result, solution=solution, changed=self._changed(), details=details)
 
     def relax(self) -> Model:
         """The linear relaxation: the family's own, or of the model as it was changed."""
         program = self.program
-        if _what_changed(program) is None:
+        if self._changed() is None:
             return Model(program.relax())
         relaxed = copy(program)
         relax_domains = pyo.TransformationFactory("core.relax_integer_vars")
         relaxed.model = relax_domains.create_using(program.model)
         relaxed.relaxed, relaxed.settings = True, {**program.settings, "relax": True}
-        return Model(relaxed)
+        model, built = Model(relaxed), self._as_built
+        if built is not None:
+            continuous = np.zeros_like(built.program.integer)
+            built = built._replace(program=replace(built.program, integer=continuous))
+        model._handed_out, model._as_built = True, built
+        return model
 
     def dual(self, **build: object) -> DualModel:
         """The paper's dual as a program of its own; keywords are those of its ``build_dual``."""
-        changed = _what_changed(self._of_one)
+        program, changed = self._of_one, self._changed()
         if changed is not None:
             rule = f"must be as it was built for the paper's dual to be its dual: {changed}"
-            raise InputError("model", self.program.title, rule)
-        return DualModel(base.dual_program(self.instance, self.program.formulation, **build))
+            raise InputError("model", program.title, rule)
+        return DualModel(base.dual_program(self.instance, program.formulation, **build))
 
     @property
     def _of_one(self) -> base.OfflineProgram:
@@ -320,47 +342,52 @@ class Model(_HeldPyomo):
         return SubproblemModel(base.subproblem(self.instance, job, self._of_one.formulation))
 
 
-def _what_changed(program: base.OfflineProgram) -> str | None:
-    """What differs between a Pyomo model and one that is built anew; None if nothing does."""
-    if not program.handed_out:
-        return None
-    now, before = _compiled(program), _compiled(program.again())
-    if now is None or before is None:
-        return None if now is before else "whether its constants can hold at all"
+class _Compiled(NamedTuple):
+    """A Pyomo model as a solver gets it, and how many rows and columns each component has."""
 
-    found = []
-    for kind in ("rows", "columns"):
-        present, built = (
-            Counter(item.parent_component().local_name for item in getattr(each, kind))
-            for each in (now, before)
-        )
-        found += [
-            f"{name} has {present[name]} {kind} instead of {built[name]}"
-            for name in sorted(present | built) if present[name] != built[name]
-        ]  # fmt: skip
-    if found:
-        return ", ".join(found)
+    program: standard_form.LinearProgram
+    sizes: Mapping[str, Counter[str]]
+
+    @classmethod
+    def of(cls, program: base.OfflineProgram) -> _Compiled | None:
+        """Compile a program; None if its constants alone cannot hold."""
+        try:
+            compiled = standard_form.compile_program(program.model)
+        except standard_form.TriviallyInfeasibleError:
+            return None
+        parts = {"rows": compiled.rows, "columns": compiled.columns}
+        return cls(compiled, {
+            kind: Counter(item.parent_component().local_name for item in items)
+            for kind, items in parts.items()
+        })  # fmt: skip
+
+
+def _differences(built: _Compiled | None, now: _Compiled | None) -> str | None:
+    """What differs between a model as it was built and as it is; None if nothing does."""
+    if now is None or built is None:
+        return None if now is built else "whether its constants can hold at all"
+    differences = [
+        f"{name} has {now.sizes[kind][name]} {kind} instead of {sizes[name]}"
+        for kind, sizes in built.sizes.items()
+        for name in sorted(now.sizes[kind] | sizes) if now.sizes[kind][name] != sizes[name]
+    ]  # fmt: skip
+    if differences:
+        return ", ".join(differences)
     for what, names in (
         ("the objective", ("sign", "offset", "cost")),
         ("right sides", ("row_lower", "row_upper")),
         ("bounds", ("lower", "upper")),
         ("domains", ("integer",)),
     ):
-        if not all(np.array_equal(getattr(now, n), getattr(before, n)) for n in names):
-            found.append(what)
-    if (now.matrix - before.matrix).count_nonzero():
-        found.append("coefficients")
-    return ", ".join(found) or None
+        pairs = ((getattr(each.program, name) for each in (built, now)) for name in names)
+        if not all(np.array_equal(*pair) for pair in pairs):
+            differences.append(what)
+    if (now.program.matrix - built.program.matrix).count_nonzero():
+        differences.append("coefficients")
+    return ", ".join(differences) or None
 
 
-def _compiled(program: base.OfflineProgram) -> standard_form.LinearProgram | None:
-    try:
-        return standard_form.compile_program(program.model)
-    except standard_form.TriviallyInfeasibleError:
-        return None
-
-
-class SubproblemModel(_HeldPyomo):
+class SubproblemModel(_PyomoModel):
     """One job's best schedule at given prices, which are changed and solved for again.
 
     Examples
@@ -409,7 +436,7 @@ class DualResult(ModelResult):
     rows: int = 0  # of schedules that were added on the way
 
 
-class DualModel(_HeldPyomo):
+class DualModel(_PyomoModel):
     """The paper's dual, as `Model.dual` returns it."""
 
     program: base.DualProgram
@@ -444,7 +471,7 @@ class DualModel(_HeldPyomo):
         raise SolveFailed(f"{program.title}: row generation has not ended")
 
 
-class ConvexModel(_Held):
+class ConvexModel(_ProgramModel):
     """A convex program in CVXPY, as `Model.slot` returns it.
 
     Examples
@@ -473,10 +500,10 @@ class ConvexModel(_Held):
 
         chosen, problem = SolveOptions.of(options, **keywords), self.program.cvxpy
         # with many Parameters CVXPY takes far longer to compile once than for these values alone
-        found = solve_convex(problem, options=chosen, ignore_dpp=True)
-        variables = problem.variables() if found.has_point else []
+        result = solve_convex(problem, options=chosen, ignore_dpp=True)
+        variables = problem.variables() if result.has_point else []
         point = {id(each): np.array(each.value, dtype=float) for each in variables}
-        return ModelResult(self.program, found, point, details=found.details)
+        return ModelResult(self.program, result, point, details=result.details)
 
 
 def model(

@@ -158,14 +158,14 @@ class NeighbourhoodSearch:
         """
         if self.best is None:
             return None
-        found = self._solution_of(self.best)
-        broken = found.violations()
+        solution = self._solution_of(self.best)
+        broken = solution.violations()
         if broken and self.oracle.optional:
-            found = self._without_overload(broken)
-            broken = found.violations()
+            solution = self._without_overload(broken)
+            broken = solution.violations()
         if broken:
             raise SolveFailed(f"the neighbourhood search broke {broken[0]}")
-        return found
+        return solution
 
     def _without_overload(self, broken: Sequence[Violation]) -> Solution:
         """Leave out the smallest jobs without which fewer constraints are broken, one by one."""
@@ -174,7 +174,7 @@ class NeighbourhoodSearch:
         for block in np.argsort(self._size, kind="stable").tolist():
             if not broken or kept[block] is None:
                 continue
-            fewer = [None if other == block else own for other, own in enumerate(kept)]
+            fewer = [None if other == block else schedule for other, schedule in enumerate(kept)]
             left = self._solution_of(fewer).violations()
             if len(left) < len(broken):
                 kept, broken = fewer, left
@@ -190,8 +190,8 @@ class NeighbourhoodSearch:
                 rows[self.oracle.block_name(block)] = response.plan.rows
             else:
                 rows[self.oracle.block_name(block)] = self.oracle.assignments(block, response)
-        found = build_solution(self.oracle.instance, rows, self.oracle.formulation)
-        return self.oracle.settled(found)
+        solution = build_solution(self.oracle.instance, rows, self.oracle.formulation)
+        return self.oracle.settled(solution)
 
     def adopt(self, solution: Solution) -> bool:
         """Take a feasible solution as the best if it is; the search returns to it in its time.

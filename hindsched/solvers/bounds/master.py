@@ -190,22 +190,22 @@ class Master:
 
     def basis(self) -> Basis:
         """Where the last solve ended."""
-        found = self._highs.getBasis()
+        basis = self._highs.getBasis()
         basic = highspy.HighsBasisStatus.kBasic
-        statuses = zip(self.columns, found.col_status[self._num_bought :], strict=True)
+        statuses = zip(self.columns, basis.col_status[self._num_bought :], strict=True)
         columns = [column for column, status in statuses if status == basic]
-        return Basis(columns, found.col_status[: self._num_bought], found.row_status)
+        return Basis(columns, basis.col_status[: self._num_bought], basis.row_status)
 
     def begin_at(self, basis: Basis) -> None:
         """Begin the next solve at a basis, by the dual simplex method: bounds have changed."""
         basic, lower = highspy.HighsBasisStatus.kBasic, highspy.HighsBasisStatus.kLower
-        wanted = {column.key for column in basis.columns}
-        known = [column.key in wanted for column in self.columns]
+        basic_keys = {column.key for column in basis.columns}
+        known = [column.key in basic_keys for column in self.columns]
         start = highspy.HighsBasis()
         start.col_status = basis.bought + [basic if kept else lower for kept in known]
         start.row_status = basis.rows
         start.valid = True
-        start.alien = sum(known) < len(wanted)
+        start.alien = sum(known) < len(basic_keys)
         self._highs.setBasis(start)
         self._highs.setOptionValue("simplex_strategy", DUAL_SIMPLEX)
         self._strategy_changed = True

@@ -80,25 +80,25 @@ def best_schedules(
             known.add(block, response)
     value = math.fsum(response.objective for response in start if response is not None)
     prices = np.zeros(oracle.rows.size)
-    found = Plan(list(start), value, sign * math.inf, prices)
+    plan = Plan(list(start), value, sign * math.inf, prices)
     for _ in range(most_rounds):
         more = known.look(prices)
-        if sign * (known.bound - found.bound) < 0:
-            found = replace(found, bound=known.bound, prices=prices)
-        if not more or within_gap(found.objective, found.bound, options.gap) or left() == 0.0:
+        if sign * (known.bound - plan.bound) < 0:
+            plan = replace(plan, bound=known.bound, prices=prices)
+        if not more or within_gap(plan.objective, plan.bound, options.gap) or left() == 0.0:
             break
         duals = known.duals(left())
         if duals is None:
             break
         prices = duals
-    if within_gap(found.objective, found.bound, options.gap) or left() == 0.0:
-        return found
+    if within_gap(plan.objective, plan.bound, options.gap) or left() == 0.0:
+        return plan
     chosen = known.chosen(options.with_time(left()))
     if chosen is not None:
         value = math.fsum(response.objective for response in chosen if response is not None)
-        if sign * (value - found.objective) > 0:
-            found = replace(found, responses=chosen, objective=value)
-    return found
+        if sign * (value - plan.objective) > 0:
+            plan = replace(plan, responses=chosen, objective=value)
+    return plan
 
 
 class _Known:
@@ -126,10 +126,10 @@ class _Known:
         terms = (self.sign * prices * self.residual).tolist()
         respond = oracle.best_insertion if oracle.optional else oracle.best_response
         for block in range(oracle.num_decided):
-            found = respond(block, prices, self.residual)
-            if found is not None and found.plan is not None:
-                new += self.add(block, found)
-            terms.append(0.0 if found is None else found.value)
+            response = respond(block, prices, self.residual)
+            if response is not None and response.plan is not None:
+                new += self.add(block, response)
+            terms.append(0.0 if response is None else response.value)
         self.bound = oracle.round_outward(terms)
         return new > 0
 

@@ -1,8 +1,8 @@
 """Certificates: a bound on the offline optimum as a price vector that anyone can check.
 
 A bound here is nothing but prices on the linking rows. Whoever has the instance and the family's
-pricing oracle recomputes it in seconds (`certificate_file`), without a solver and without trusting
-the engine that found the prices: this module imports none.
+pricing oracle recomputes it in seconds (`certificates/file.py`), without a solver and without
+trusting the engine that found the prices: this module imports none.
 
 The bound is valid only because (a) the oracle answers at full capacity, (b) it is exact or errs
 outward (``PricingOracle.exact``), (c) what a horizon leaves out is covered by an outside option at

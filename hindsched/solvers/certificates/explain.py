@@ -152,21 +152,21 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     if np.any(job_terms < -TOLERANCE * size) or np.any(row_terms < least):
         raise InputError("prices", certificate.bound, "the bound does not hold for the solution")
     gap = sign * (certificate.bound - objective)
-    found: list[tuple[str, str, int | None, float]] = []
+    terms: list[tuple[str, str, int | None, float]] = []
     for block, (schedule, term) in enumerate(zip(schedules, job_terms.tolist(), strict=True)):
         state = "left out" if schedule is None else "served"
-        found.append(("job", f"{oracle.block_name(block)} ({state})", None, term))
+        terms.append(("job", f"{oracle.block_name(block)} ({state})", None, term))
     for index in np.flatnonzero(row_terms > 0).tolist():
         labels = oracle.rows.label(index)
         slot = labels.pop("slot", None)
         name = " ".join(map(str, labels.values()))
-        found.append(("row", name, None if slot is None else int(slot), float(row_terms[index])))
-    rounding = gap - math.fsum(max(0.0, term) for *_, term in found)
-    found.append(("rounding", "outward rounding", None, rounding))
+        terms.append(("row", name, None if slot is None else int(slot), float(row_terms[index])))
+    rounding = gap - math.fsum(max(0.0, term) for *_, term in terms)
+    terms.append(("rounding", "outward rounding", None, rounding))
     parts: list[GapTerm] = [
         {"kind": kind, "name": name, "slot": slot, "term": term,
          "share": term / gap if gap > 0 else 0.0}
-        for kind, name, slot, term in sorted(found, key=lambda each: -each[-1]) if term > 0
+        for kind, name, slot, term in sorted(terms, key=lambda each: -each[-1]) if term > 0
     ]  # fmt: skip
     return Explanation(
         certificate.instance, certificate.formulation, objective, certificate.bound, abs(gap),

@@ -135,7 +135,7 @@ def certify_tree(
     """
     base.check_certifies(oracle)
     check_cover([tuple(decisions) for decisions, _ in leaves], "leaves")
-    bounded = [_bound_leaf(oracle, tuple(own), prices) for own, prices in leaves]
+    bounded = [_bound_leaf(oracle, tuple(path), prices) for path, prices in leaves]
     return _assemble_tree(oracle, bounded)
 
 

@@ -73,13 +73,13 @@ class HighsProgram:
         self.program, self._options = program, options
         self.highs = highspy.Highs()
         self._stop = threading.Event()
-        self._news: tuple[float | None, float | None, float, str] | None = None
+        self._progress: tuple[float | None, float | None, float, str] | None = None
         self._set_options(options)
         self._pass_model()
 
     def _set_options(self, options: SolveOptions) -> None:
         gap = options.gap
-        own = {
+        settings: dict[str, Any] = {
             "output_flag": False,
             # HiGHS measures the gap relative to the incumbent, the package relative to the bound.
             "mip_rel_gap": gap / (1.0 + gap),
@@ -89,12 +89,12 @@ class HighsProgram:
             "mip_min_logging_interval": 1.0,
             "presolve_rule_off": UNSOUND_PRESOLVE_RULES if self.program.is_mixed_integer else 0,
         }
-        for name, value in own.items():
+        for name, value in settings.items():
             if self.highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise SolveFailed(f"HiGHS {self.highs.version()} refuses {name} = {value}")
         self._named = frozenset(options.solver_options)
-        for name, wanted in options.solver_options.items():
-            self._set_named_option(name, wanted)
+        for name, value in options.solver_options.items():
+            self._set_named_option(name, value)
 
     def _set_named_option(self, name: str, value: Any) -> None:
         where = f"solver_options.{name}"
@@ -114,29 +114,30 @@ class HighsProgram:
 
     def _pass_model(self) -> None:
         lp = self.program
-        own = self._scaling = Scaling.of(lp)
+        scaling = self._scaling = Scaling.of(lp)
         entries = lp.matrix
-        if not ((own.rows == 1).all() and (own.columns == 1).all()):
-            entries = csc_array(diags_array(own.rows) @ entries @ diags_array(own.columns))
+        if not ((scaling.rows == 1).all() and (scaling.columns == 1).all()):
+            entries = csc_array(diags_array(scaling.rows) @ entries @ diags_array(scaling.columns))
         status = self.highs.passModel(
-            len(lp.columns), len(lp.rows), entries.data.size, 1, 1, lp.offset * own.objective,
-            lp.cost * own.columns * own.objective, lp.lower / own.columns, lp.upper / own.columns,
-            lp.row_lower * own.rows, lp.row_upper * own.rows,
+            len(lp.columns), len(lp.rows), entries.data.size, 1, 1, lp.offset * scaling.objective,
+            lp.cost * scaling.columns * scaling.objective,
+            lp.lower / scaling.columns, lp.upper / scaling.columns,
+            lp.row_lower * scaling.rows, lp.row_upper * scaling.rows,
             entries.indptr.astype(_I32), entries.indices.astype(_I32), entries.data.astype(float),
             lp.integer.astype(_I32),
         )  # fmt: skip
         if status == highspy.HighsStatus.kError:
             raise SolveFailed("HiGHS refuses the model")
         if lp.is_mixed_integer:
-            self._suit(dict.fromkeys(SPARED_SEARCHES, int(lp.integer.sum()) > FEW_INTEGERS))
+            self._set_unnamed(dict.fromkeys(SPARED_SEARCHES, int(lp.integer.sum()) > FEW_INTEGERS))
 
-    def _suit(self, wanted: Mapping[str, bool | int | str]) -> None:
-        """Set options that suit the program; what the caller named stays."""
-        for name, value in wanted.items():
+    def _set_unnamed(self, values: Mapping[str, bool | int | str]) -> None:
+        """Set options but those that the caller named."""
+        for name, value in values.items():
             if name not in self._named:
                 self.highs.setOptionValue(name, value)
 
-    def begin_small(self) -> None:
+    def prepare_small(self) -> None:
         """Suit the options to a linear program in which presolve would take longest.
 
         It is solved without presolve, and where all columns at 0 are a point by the primal simplex,
@@ -149,7 +150,7 @@ class HighsProgram:
             (lp.lower <= 0.0).all() and (lp.upper >= 0.0).all()
             and (lp.row_lower <= 0.0).all() and (lp.row_upper >= 0.0).all()
         )  # fmt: skip
-        self._suit({
+        self._set_unnamed({
             "presolve": "off",
             "simplex_strategy": _PRIMAL if primal else _DUAL,
             "simplex_scale_strategy": _UNSCALED if primal else _SCALED,
@@ -200,16 +201,16 @@ class HighsProgram:
             self.highs.run()
             self.highs.setOptionValue("threads", threads)
             return
-        self._news = None
+        self._progress = None
         sources = self.highs.cbMipImprovingSolution, self.highs.cbMipLogging
         heard = sources if on_progress is not None else ()
         for source in heard:
-            source.subscribe(self._on_news)
+            source.subscribe(self._record_progress)
         try:
             self._run_in_thread(time_limit, on_progress)
         finally:
             for source in heard:
-                source.unsubscribe(self._on_news)
+                source.unsubscribe(self._record_progress)
 
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
         stop = Stop(self._stop)  # in the caller's thread nobody could say
@@ -244,21 +245,21 @@ class HighsProgram:
         if failures:
             raise SolveFailed(f"HiGHS raised {failures[0]!r}") from failures[0]
 
-    def _on_news(self, event: Any) -> None:
+    def _record_progress(self, event: Any) -> None:
         data, factor = event.data_out, self._scaling.objective
         bound, objective = (
             float(value) / factor if abs(value) < highspy.kHighsInf else None
             for value in (data.mip_dual_bound, data.mip_primal_bound)
         )
-        self._news = bound, objective, float(data.running_time), f"{data.mip_node_count} nodes"
+        self._progress = bound, objective, float(data.running_time), f"{data.mip_node_count} nodes"
 
     def _report(self, on_progress: Progress | None) -> None:
-        news, self._news = self._news, None
-        if on_progress is not None and news is not None:
-            on_progress(*news)
+        progress, self._progress = self._progress, None
+        if on_progress is not None and progress is not None:
+            on_progress(*progress)
 
     def _read(self, model_status: Any) -> Answer:
-        info, own = self.highs.getInfo(), self._scaling
+        info, scaling = self.highs.getInfo(), self._scaling
         status, stopped_by = _STATUS.get(model_status, (Status.FAILED, StoppedBy.ERROR))
         if stopped_by is StoppedBy.INTERRUPTED and not self._stop.is_set():
             stopped_by = StoppedBy.TIME_LIMIT
@@ -269,7 +270,7 @@ class HighsProgram:
         )
         point = None
         if says_feasible and status not in (Status.INFEASIBLE, Status.UNBOUNDED):
-            point = np.array(solution.col_value, dtype=float) * own.columns
+            point = np.array(solution.col_value, dtype=float) * scaling.columns
         if point is not None and status is Status.NO_SOLUTION:
             status = Status.FEASIBLE
         bound = None
@@ -286,25 +287,17 @@ class HighsProgram:
             info.crossover_iteration_count, info.pdlp_iteration_count,
         )  # fmt: skip
         details["iterations"] = sum(max(0, int(count)) for count in iterations)
-        rows = np.array(solution.row_dual) * own.rows / own.objective if has_duals else None
-        columns = np.array(solution.col_dual) / own.columns / own.objective if has_duals else None
-        bound = None if bound is None else float(bound) / own.objective
+        rows = np.array(solution.row_dual) * scaling.rows / scaling.objective if has_duals else None
+        columns = (
+            np.array(solution.col_dual) / scaling.columns / scaling.objective if has_duals else None
+        )
+        bound = None if bound is None else float(bound) / scaling.objective
         backend = f"highs {self.highs.version()}"
         return Answer(status, stopped_by, point, bound, rows, columns, backend, details)
 
 
-_KIND = highspy.cb.HighsCallbackType
-_ASKS = {
-    int(_KIND.kCallbackSimplexInterrupt), int(_KIND.kCallbackIpmInterrupt),
-    int(_KIND.kCallbackMipInterrupt),
-}  # fmt: skip
-
-
 class Stop:
-    """Tells HiGHS whether to go on, until an event is set or a time is over.
-
-    HiGHS asks at every pivot, and a subscription of highspy's takes twice as long as this answer.
-    """
+    """Tells HiGHS whether to go on, until an event is set or a time is over."""
 
     def __init__(self, interrupted: threading.Event) -> None:
         self._interrupted, self._deadline = interrupted, math.inf
@@ -315,17 +308,10 @@ class Stop:
         self._deadline = late
 
     def listen(self, highs: highspy.Highs) -> None:
-        """Let HiGHS ask, whatever algorithm it runs; what others subscribe to is passed on."""
+        """Let HiGHS ask at every pivot, whatever algorithm it runs."""
+        for source in (highs.cbSimplexInterrupt, highs.cbIpmInterrupt, highs.cbMipInterrupt):
+            source.subscribe(self._answer)
 
-        def answer(kind: int, message: str, told: Any, reply: Any, owner: Any) -> None:
-            if kind in _ASKS:
-                # False is said too: HiGHS keeps what it was told for the next run
-                reply.user_interrupt = self._interrupted.is_set() or now() > self._deadline
-            else:
-                owner.callbacks[kind].fire(kind, message, told, reply)
-
-        # HiGHS holds `answer`, which must not hold HiGHS, where no collector would see the circle.
-        highs.setCallback(answer, highs)
-        for number, known in enumerate(highs.callbacks):
-            if number in _ASKS or known.callbacks:
-                highs.startCallback(known.callback_type)
+    def _answer(self, event: highspy.highs.HighsCallbackEvent) -> None:
+        # no is said too: HiGHS keeps its last answer for the next run
+        event.interrupt(self._interrupted.is_set() or now() > self._deadline)

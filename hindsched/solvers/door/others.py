@@ -93,12 +93,15 @@ def solve_by_other(
     for column, value in zip(index, values, strict=True):
         model.x[int(column)].value = round(value) if program.integer[column] else float(value)
     plugin = pyo.SolverFactory(solver.plugin)
-    own: dict[str, Any] = {solver.seed: options.seed % solver.most_seed}
+    settings: dict[str, Any] = {solver.seed: options.seed % solver.most_seed}
     if program.is_mixed_integer:
-        own[solver.gap] = options.gap / (1.0 + options.gap)
+        settings[solver.gap] = options.gap / (1.0 + options.gap)
     if solver.threads is not None and options.solver_threads > 1:
-        own[solver.threads] = options.solver_threads
-    arguments: dict[str, Any] = {"load_solutions": False, "options": own | options.solver_options}
+        settings[solver.threads] = options.solver_threads
+    arguments: dict[str, Any] = {
+        "load_solutions": False,
+        "options": settings | options.solver_options,
+    }
     if options.time_limit is not None:
         arguments["timelimit"] = max(1, math.ceil(options.time_limit))
         if options.solver != "glpk":  # which takes whole seconds
@@ -113,10 +116,10 @@ def solve_by_other(
             arguments["logfile"] = str(Path(folder) / "log")
         try:
             with LoggingIntercept(said, "pyomo"), redirect_stdout(said):
-                found = plugin.solve(model, **arguments)
-                if len(found.solution):
-                    found.solver.status = "ok"
-                    model.solutions.load_from(found)
+                result = plugin.solve(model, **arguments)
+                if len(result.solution):
+                    result.solver.status = "ok"
+                    model.solutions.load_from(result)
         except Exception as error:
             said.write(str(error))
             _check_options(said.getvalue(), options)
@@ -124,7 +127,7 @@ def solve_by_other(
         log = Path(folder) / "log"
         said.write(log.read_text(errors="replace") if log.exists() else "")
         _check_options(said.getvalue(), options)
-    claim = str(found.solver.termination_condition)
+    claim = str(result.solver.termination_condition)
     if claim == "other":  # what GLPK's presolver says stands in the log alone
         claims = [kind for words, kind in _LOGGED.items() if words in said.getvalue()]
         claim = claims[0] if claims else claim
@@ -133,13 +136,13 @@ def solve_by_other(
         status, stopped_by = Status.NO_SOLUTION, StoppedBy.INTERRUPTED
     known = [model.x[i].value for i in range(len(program.columns))]
     point = None
-    if status in (Status.OPTIMAL, Status.NO_SOLUTION) and len(found.solution):
+    if status in (Status.OPTIMAL, Status.NO_SOLUTION) and len(result.solution):
         point = np.array([0.0 if value is None else value for value in known])
         if status is Status.NO_SOLUTION and program.residual(program.rounded(point))[0] <= 1:
             status = Status.FEASIBLE
         elif status is Status.NO_SOLUTION:  # CBC gives the relaxation's point where it has none
             point = None
-    bound = found.problem.lower_bound
+    bound = result.problem.lower_bound
     is_bound = isinstance(bound, int | float) and abs(bound) < 1e20 and program.is_mixed_integer
     if status is Status.OPTIMAL and not program.is_mixed_integer and point is not None:
         bound, is_bound = float(program.cost @ point) + program.offset, True

@@ -93,7 +93,7 @@ def solve_program(
                 return solve_by_other(asked, within, *at)
             highs = HighsProgram(asked, within)
             if small:
-                highs.begin_small()
+                highs.prepare_small()
             if asked.is_mixed_integer:
                 highs.set_start(*at)
             return highs.solve(within.time_limit, _in_model_sense(program, on_progress))
@@ -263,18 +263,18 @@ def _times(sign: int, value: float | None) -> float | None:
 
 
 def solution_at(
-    program: OfflineProgram, found: ProgramResult
+    program: OfflineProgram, result: ProgramResult
 ) -> tuple[Solution | None, dict[str, Any]]:
     """The schedule at a program's point, if there is one that holds, and the details of the solve.
 
     They say where a point could not be placed on servers (``unplaced``: its objective), and where
     its schedule breaks a constraint (``refused``).
     """
-    details, solution = dict(found.details), None
-    if found.has_point:
+    details, solution = dict(result.details), None
+    if result.has_point:
         solution = program.extract()
         if solution is None:
-            details["unplaced"] = found.objective
+            details["unplaced"] = result.objective
         elif broken := solution.violations():
             details["refused"] = str(broken[0])
             solution = None

@@ -68,10 +68,10 @@ def shadow_prices(components: Sequence[Any], prices: Sequence[Any]) -> Mapping[A
     """
     from pyomo.common.collections import ComponentMap
 
-    found = ComponentMap()
+    result = ComponentMap()
     for component, price in zip(components, prices, strict=True):
-        found[component] = found[component] + price if component in found else price
-    kept: Mapping[Any, Any] = found
+        result[component] = result[component] + price if component in result else price
+    kept: Mapping[Any, Any] = result
     return kept
 
 
@@ -293,10 +293,10 @@ def versions() -> dict[str, str]:
     >>> "highspy" in hs.versions()
     True
     """
-    found = {"python": platform.python_version()}
+    result = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return result

@@ -50,14 +50,14 @@ def model_response(
     program = subproblem(oracle.instance, block, oracle.formulation)
     left = None if residual is None else oracle.rows.unpack(residual)
     solution = solve_subproblem(program, oracle.rows.unpack(prices), left)
-    found = response_of(oracle, block, solution, prices)
+    solved = response_of(oracle, block, solution, prices)
     other = oracle.best_response(block, prices, residual)
-    if found is None or other is None:
-        return found
-    size, sign = max(abs(found.objective), abs(found.value - found.objective)), 1
+    if solved is None or other is None:
+        return solved
+    size, sign = max(abs(solved.objective), abs(solved.value - solved.objective)), 1
     if oracle.sense == "min":
         sign = -1
-    return found if pays_more(sign * found.value, sign * other.value, size) else other
+    return solved if pays_more(sign * solved.value, sign * other.value, size) else other
 
 
 def response_of(
@@ -72,13 +72,13 @@ def response_of(
     return replace(response, value=value)
 
 
-def pays_more(found: float, other: float, size: float) -> bool:
+def pays_more(payoff: float, other: float, size: float) -> bool:
     """Whether a solver's payoff is above that of a known schedule, as far as it can tell.
 
     `size` is that of their terms. `SolveFailed` if it is below by more than a solver's tolerances
     may add up to: the program is wrong.
     """
     unit = max(1.0, size, abs(other))
-    if other - found > LOST * unit:
-        raise SolveFailed(f"a solver's best payoff is {found}, where a schedule pays {other}")
-    return found - other > UNTOLD * unit
+    if other - payoff > LOST * unit:
+        raise SolveFailed(f"a solver's best payoff is {payoff}, where a schedule pays {other}")
+    return payoff - other > UNTOLD * unit

@@ -84,8 +84,8 @@ class BoundAndSearch(base.Run):
     @property
     def objective(self) -> float | None:
         """Objective of the best solution known, perhaps not checked yet."""
-        found = None if self.search is None else self.search.objective
-        return self._worth if found is None else found
+        objective = None if self.search is None else self.search.objective
+        return self._worth if objective is None else objective
 
     def run(self, seconds: float, helpers: int = 0) -> Result:
         """Work for `seconds`, until a closed gap or an interrupt, and say what is known.
@@ -101,19 +101,19 @@ class BoundAndSearch(base.Run):
         self._bound_for(self.clock.first(turn))
         if self.search is None:
             self._start_search()
-        own = self.clock.first(seconds)
+        clock = self.clock.first(seconds)
         helpers = 0 if self.search is None else helpers
         if helpers:  # which follow the prices that they begin with
-            self._bound_for(own.first(2 * turn))
+            self._bound_for(clock.first(2 * turn))
             self._guide_search()
-        until = own.first(SHARE_OF_HELPERS * own.seconds_left)
+        until = clock.first(SHARE_OF_HELPERS * clock.seconds_left)
         works = [partial(self._search_beside, number + 1, until) for number in range(helpers)]
         with SideBySide(works) as beside:
-            self._take_turns(own, turn, beside)
+            self._take_turns(clock, turn, beside)
             if self.known.stopped_by is StoppedBy.INTERRUPTED:
                 beside.stop()
             elif self.known.stopped_by not in ENDED:
-                beside.wait(lambda: own.seconds_left)
+                beside.wait(lambda: clock.seconds_left)
             self._adopt(beside)
         self.known = replace(self.known, details={**self.known.details, **beside.facts()})
         self._report(force=True)
@@ -131,9 +131,9 @@ class BoundAndSearch(base.Run):
     def _adopt(self, beside: SideBySide) -> None:
         """Take the best of what others found."""
         while self.search is not None and beside.look():
-            found = beside.found.pop()
-            if found is not None:
-                self.search.adopt(found)
+            solution = beside.found.pop()
+            if solution is not None:
+                self.search.adopt(solution)
 
     def _take_turns(self, clock: Clock, turn: float, beside: SideBySide) -> None:
         """Bound and search in turns."""
@@ -150,8 +150,8 @@ class BoundAndSearch(base.Run):
                 continue
             self._adopt(beside)
             self._guide_search()
-            own = clock.first(2 * (1 - share) * turn)
-            self.search.improve(partial(self._ends, own))
+            searching = clock.first(2 * (1 - share) * turn)
+            self.search.improve(partial(self._ends, searching))
             if not self.search.is_complete:
                 self.search.construct(lambda: self._ends(clock))
                 if not self.search.is_complete and self.bounding.converged:
@@ -269,8 +269,8 @@ def solve_auto(
 def _in_turn(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
     """A tree for a short time, then the program."""
     if has_tree:
-        own = both.clock.first(min(MOST_OF_TREE, SHARE_OF_TREE * both.clock.seconds))
-        grown = _grow(both, own)
+        clock = both.clock.first(min(MOST_OF_TREE, SHARE_OF_TREE * both.clock.seconds))
+        grown = _grow(both, clock)
         if _is_closed(both, grown):
             return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
         if both.clock.stop.is_set():
@@ -288,18 +288,18 @@ def _side_by_side(both: BoundAndSearch, program: Program, has_tree: bool) -> Res
 
     def closes() -> bool:
         """Whether what the other process found closes the gap."""
-        return any(_is_closed(both, base.joined(known, found)) for found in beside.look())
+        return any(_is_closed(both, base.joined(known, other)) for other in beside.look())
 
-    own = clock.first(SHARE_BESIDE_PROGRAM * clock.seconds_left)
-    with SideBySide([partial(_solved, both, program, own)]) as beside:
+    program_clock = clock.first(SHARE_BESIDE_PROGRAM * clock.seconds_left)
+    with SideBySide([partial(_solved, both, program, program_clock)]) as beside:
         both.clock = replace(clock, asked=closes)
         result = _prove(both, has_tree)
         if clock.stop.is_set():
             beside.stop()
         elif not _is_closed(both, result):
             beside.wait(lambda: clock.seconds_left)
-        for found in beside.look():
-            result = replace(base.joined(found, result), stopped_by=found.stopped_by)
+        for other in beside.look():
+            result = replace(base.joined(other, result), stopped_by=other.stopped_by)
     if _is_closed(both, result):
         result = replace(result, stopped_by=StoppedBy.GAP)
     elif clock.stop.is_set():

@@ -1,7 +1,7 @@
 """What all methods share: a solve under way, the offline program, bounds by prices.
 
 A method takes an instance, a formulation, options and a listener, and returns a `Result` that
-`solvers.api.solve` checks before anybody sees it. The method says why it has no solution, if it has
+`door.api.solve` checks before anybody sees it. The method says why it has no solution, if it has
 none; the door says what a solution is worth, and sets time and options.
 """
 
@@ -64,9 +64,9 @@ class Run:
         """Whether solution and bound meet."""
         return within_gap(self.objective, self.known.bound, self.options.gap)
 
-    def take(self, found: Result) -> None:
+    def take(self, result: Result) -> None:
         """Join what is known with what a step found."""
-        self.known = joined(self.known, found)
+        self.known = joined(self.known, result)
 
     def offer(self, solution: Solution | None) -> None:
         """Take a feasible solution if it is the best so far."""
@@ -122,8 +122,8 @@ class Run:
 
 def serve_nobody(instance: Instance, formulation: str) -> Solution | None:
     """The solution without any assignment, if it is feasible."""
-    nothing = build_solution(instance, {}, formulation)
-    return nothing if nothing.is_feasible() else None
+    solution = build_solution(instance, {}, formulation)
+    return solution if solution.is_feasible() else None
 
 
 def certain(instance: Instance, formulation: str, method: str) -> Result:
@@ -143,11 +143,11 @@ def bound_by(
     oracle = build_oracle(instance, formulation)
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
         return infeasible(instance, formulation, method)
-    found = engine(oracle, options, on_progress=on_progress)
+    result = engine(oracle, options, on_progress=on_progress)
     return Result(
-        instance, formulation, method, Status.NO_SOLUTION, found.stopped_by,
-        bound=found.bound, certificate=found.certificate, backend=backend,
-        details={**found.details, "iterations": found.iterations},
+        instance, formulation, method, Status.NO_SOLUTION, result.stopped_by,
+        bound=result.bound, certificate=result.certificate, backend=backend,
+        details={**result.details, "iterations": result.iterations},
     )  # fmt: skip
 
 
@@ -191,49 +191,49 @@ def relaxation(
     declared = offline_program(
         instance, formulation, relax=True, **family_models(instance.family).aggregated
     )
-    found = solve_declared(declared, options.without(clock.gone), on_progress=on_progress)
-    program = found.program
-    certificate = None if program.duals is None else found.certificate()
+    result = solve_declared(declared, options.without(clock.gone), on_progress=on_progress)
+    program = result.program
+    certificate = None if program.duals is None else result.certificate()
     proven = None if certificate is None else certificate.bound
     status = _status_without_solution(program)
     return Result(
         instance, formulation, "relaxation", status, program.stopped_by,
         bound=closer(instance.sense, proven, program.bound), certificate=certificate,
         backend=program.backend, details={**program.details, "linear_bound": program.bound},
-        relaxation=found,
+        relaxation=result,
     )  # fmt: skip
 
 
-def better(one: Solution | None, other: Solution | None) -> Solution | None:
+def better(first: Solution | None, other: Solution | None) -> Solution | None:
     """The solution with the better objective; the first if they are equal."""
-    if one is None or other is None:
-        return other if one is None else one
-    sign = 1.0 if one.instance.sense == "max" else -1.0
-    return other if sign * other.objective() > sign * one.objective() else one
+    if first is None or other is None:
+        return other if first is None else first
+    sign = 1.0 if first.instance.sense == "max" else -1.0
+    return other if sign * other.objective() > sign * first.objective() else first
 
 
-def closer(sense: str, one: float | None, other: float | None) -> float | None:
+def closer(sense: str, first: float | None, other: float | None) -> float | None:
     """The bound nearer to the optimum, of two that may be absent."""
     pick = min if sense == "max" else max
-    return pick((bound for bound in (one, other) if bound is not None), default=None)
+    return pick((bound for bound in (first, other) if bound is not None), default=None)
 
 
-def joined(known: Result, found: Result) -> Result:
+def joined(known: Result, other: Result) -> Result:
     """What two results of one problem say together.
 
     Better solution, closer bound and better certificate stand; why it stopped is the later's.
     """
-    solution = better(found.solution, known.solution)
+    solution = better(other.solution, known.solution)
     certificate = known.certificate
-    if found.certificate is not None and found.certificate.is_better_than(certificate):
-        certificate = found.certificate
-    backends = dict.fromkeys(each.backend for each in (known, found) if each.backend)
-    status = known.status if known.status is Status.INFEASIBLE else found.status
+    if other.certificate is not None and other.certificate.is_better_than(certificate):
+        certificate = other.certificate
+    backends = dict.fromkeys(each.backend for each in (known, other) if each.backend)
+    status = known.status if known.status is Status.INFEASIBLE else other.status
     return replace(
-        known, status=status_of(solution, status), stopped_by=found.stopped_by,
-        solution=solution, bound=closer(known.instance.sense, known.bound, found.bound),
+        known, status=status_of(solution, status), stopped_by=other.stopped_by,
+        solution=solution, bound=closer(known.instance.sense, known.bound, other.bound),
         certificate=certificate, backend=", ".join(backends),
-        details={**known.details, **found.details},
+        details={**known.details, **other.details},
     )  # fmt: skip
 
 

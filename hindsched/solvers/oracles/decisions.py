@@ -74,12 +74,12 @@ class BranchDecision:
 
 def limits_of(decisions: Sequence[BranchDecision]) -> dict[int, dict[Feature, tuple[int, int]]]:
     """Intersect decisions: limits by feature, by block."""
-    found: dict[int, dict[Feature, tuple[int, int]]] = {}
+    limits: dict[int, dict[Feature, tuple[int, int]]] = {}
     for decision in decisions:
-        own = found.setdefault(decision.block, {})
-        low, high = own.get(decision.feature, (0, NEVER))
-        own[decision.feature] = (max(low, decision.low), min(high, decision.high))
-    return found
+        by_feature = limits.setdefault(decision.block, {})
+        low, high = by_feature.get(decision.feature, (0, NEVER))
+        by_feature[decision.feature] = (max(low, decision.low), min(high, decision.high))
+    return limits
 
 
 def runs(block: int) -> tuple[int, Feature, int]:

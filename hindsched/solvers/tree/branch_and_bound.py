@@ -104,8 +104,8 @@ class BranchAndBound:
         begin = now()
         while self._open:
             if self._is_over(seconds):
-                asked = self._interrupted.is_set()
-                self.stopped_by = StoppedBy.INTERRUPTED if asked else StoppedBy.TIME_LIMIT
+                is_interrupted = self._interrupted.is_set()
+                self.stopped_by = StoppedBy.INTERRUPTED if is_interrupted else StoppedBy.TIME_LIMIT
                 return
             node = self._take()
             if self._is_closed(node.bound) and node is not self.root:
@@ -202,14 +202,18 @@ class BranchAndBound:
             size = max(abs(self.root.bound), least)
             family = family_solvers(self.oracle.instance.family)
             self._program = family.node_program(self.oracle, size)
-        found: NodeBound = self._program.bound(
+        node_bound: NodeBound = self._program.bound(
             node.decisions, node.prices, self._cutoff, seconds, node.answers
         )
-        if math.isinf(found.bound):
-            node.bound, node.prices = found.bound, np.zeros(self.oracle.rows.size)
-        elif self.sign * found.bound <= self.sign * node.bound:
-            node.bound, node.prices, node.answers = found.bound, found.prices, found.answers
-        return found.shares
+        if math.isinf(node_bound.bound):
+            node.bound, node.prices = node_bound.bound, np.zeros(self.oracle.rows.size)
+        elif self.sign * node_bound.bound <= self.sign * node.bound:
+            node.bound, node.prices, node.answers = (
+                node_bound.bound,
+                node_bound.prices,
+                node_bound.answers,
+            )
+        return node_bound.shares
 
     def _offer(self, solution: Solution | None) -> None:
         """Take a solution if it is feasible and better than the incumbent."""

@@ -169,8 +169,8 @@ def _certified(result: Result, options: SolveOptions, on_progress: Progress | No
         run = Run(instance, formulation, options, on_progress, stop, result.method)
         run.known = replace(result, bound=result.certified_bound)
         grown = grow(run, looks=False)
-    told = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
+    facts = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
     return replace(
-        result, certificate=grown.certificate, details={**result.details, "tree": told},
+        result, certificate=grown.certificate, details={**result.details, "tree": facts},
         seconds=result.seconds + run.clock.gone,
     )  # fmt: skip

@@ -210,14 +210,14 @@ class NodeProgram:
         by_block: dict[int, list[Share]] = {}
         for column, share in shares:
             by_block.setdefault(column.block, []).append((column, share))
-        found: list[Split] = []
-        for own in by_block.values():
+        splits: list[Split] = []
+        for columns in by_block.values():
             seen = dict.fromkeys([branching.COMPLETES])
-            for column, _ in own:
+            for column, _ in columns:
                 seen.update(dict.fromkeys(column.features or ()))
-            for feature in seen if len(own) > 1 else ():
-                found += _splits(feature, own, self._rank[feature.name])
-        return sorted(found, key=lambda split: (split.rank, -split.stake, -split.balance))
+            for feature in seen if len(columns) > 1 else ():
+                splits += _splits(feature, columns, self._rank[feature.name])
+        return sorted(splits, key=lambda split: (split.rank, -split.stake, -split.balance))
 
     def undecided(
         self, shares: Sequence[Share], decisions: Sequence[branching.BranchDecision]
@@ -227,16 +227,16 @@ class NodeProgram:
         An aggregated program may hold schedules that real servers do not. Whatever of them the
         node's decisions leave open is split from what its jobs do now; empty if nothing is.
         """
-        limits, found = branching.limits_of(decisions), list[Split]()
+        limits, splits = branching.limits_of(decisions), list[Split]()
         for column, _ in shares:
             for feature, value in (column.features or {}).items():
                 low, high = branching.window_of(limits.get(column.block, {}), feature)
                 place = self._rank[feature.name]
                 if high > value:
-                    found.append(Split(column.block, feature, value, place, 0.0, 1.0))
+                    splits.append(Split(column.block, feature, value, place, 0.0, 1.0))
                 elif low < value:
-                    found.append(Split(column.block, feature, value - 1, place, 0.0, 0.0))
-        return sorted(found, key=lambda split: split.rank)
+                    splits.append(Split(column.block, feature, value - 1, place, 0.0, 0.0))
+        return sorted(splits, key=lambda split: split.rank)
 
     def solution(
         self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
@@ -360,9 +360,9 @@ def column_generation_bound(
         if not search.is_infeasible and oracle.num_blocks:
             program = NodeProgram(oracle, search.size, COLUMN_SMOOTHING, max_iterations, tell)
             left = (lambda: None) if limit is None else (lambda: clock.seconds_left)
-            found = program.bound((), prices, None, left)
-            prices, stopped_by = found.prices, found.stopped_by
-            facts = found.value, found.rounds, program.num_columns
+            node_bound = program.bound((), prices, None, left)
+            prices, stopped_by = node_bound.prices, node_bound.stopped_by
+            facts = node_bound.value, node_bound.rounds, program.num_columns
     names = "master_value", "master_solves", "columns"
     certificate, iterations = certify(oracle, prices), search.iterations + facts[1]
     details: dict[str, object] = dict(zip(names, facts, strict=True))

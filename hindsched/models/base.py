@@ -29,6 +29,7 @@ server."""
 Forms = Mapping[str, tuple[str, ...]]
 """Forms by formulation, the default first in both."""
 RUN, COMMIT = POLICIES = ("run", "commit")
+ALONE = "alone"  # of a job's part of a program to which jobs are added
 """Policies that decide slot by slot, or all of a job when it arrives (`models.futures`)."""
 PRINTED = "printed"  # the one word, in all families, for the program as the paper prints it
 
@@ -193,6 +194,13 @@ class FamilyModels:
     decisions: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
     """By form, the variables that a policy decides (`models.futures`) and where in their index the
     slot stands: None for what is decided when the job arrives."""
+    linking: frozenset[str] = frozenset()
+    """Names of the rows that link jobs, in their index the slot at `linking_slot`: capacities."""
+    shared: frozenset[str] = frozenset()
+    """Names of the variables that are no job's own."""
+    linking_slot: int = -1
+    kept: Callable[[Any], Mapping[str, Any]] = lambda cluster: {}
+    """Further settings of `build_offline` for a program to which jobs are added one by one."""
     reveal_delay: int = 0
     """Slots between a job's arrival and the step in which an algorithm learns of it."""
 

@@ -11,8 +11,8 @@ import pytest
 import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.models.base import Commitments, family_models, offline_program
-from hindsched.online.engines import dual_price, reoptimise
+from hindsched.models.base import Commitments, offline_program
+from hindsched.online.engines import reoptimise
 from hindsched.online.mlbroker.baselines import ReoptimiseWithForecasts
 from hindsched.online.oasis import algorithms as of_oasis
 from hindsched.solutions.base import build_solution
@@ -22,7 +22,6 @@ from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.rolling import RollingProgram
 
 STREAMS = {
-    "oasis": {"jobs": 12, "horizon": 10},
     "batchsched": {"jobs": 5, "servers": 2},
     "astraea": {"jobs": 6, "horizon": 10},
     "edgecloud": {"jobs": 8},
@@ -31,18 +30,8 @@ STREAMS = {
 }
 
 
-SETTLES = {
-    ("oasis", "dual-price"), ("batchsched", "reoptimise"),
-    ("edgecloud", "dual-price"), ("gang", "reoptimise"),
-}  # fmt: skip
+SETTLES = ("batchsched", "gang")
 """Runs in which jobs end early enough to leave the program."""
-
-
-ELSEWHERE = {
-    ("gang", "dual-price"), ("oasis", "reoptimise"), ("batchsched", "dual-price"),
-    ("astraea", "dual-price"),
-}  # fmt: skip
-"""Prices that climb a bound, or over whole schedules; optima of what is left."""
 
 
 class Compared(RollingProgram):
@@ -55,23 +44,22 @@ class Compared(RollingProgram):
         super().__init__(*args, **keywords)
         self.options = SolveOptions(gap=1e-7)
         self.worth = []
-        self.all_jobs, self.all_rows, self.all_locked, self.all_rejected = [], {}, set(), set()
+        self.all_jobs, self.all_rows, self.all_locked = [], {}, set()
 
     def add(self, jobs):
         jobs = list(jobs)
         self.all_jobs += jobs
         super().add(jobs)
 
-    def commit(self, rows=None, *, whole=(), rejected=()):
+    def commit(self, rows=None, *, whole=()):
         for name, new in (rows or {}).items():
             self.all_rows.setdefault(name, []).extend(new)
         self.all_locked.update(whole)
-        self.all_rejected.update(rejected)
-        super().commit(rows, whole=whole, rejected=rejected)
+        super().commit(rows, whole=whole)
 
     def settle(self, names):
         names = list(names)
-        jobs = tuple(job for job in self.all_jobs if job.name in set(names) - self.all_rejected)
+        jobs = tuple(job for job in self.all_jobs if job.name in names)
         if jobs:
             rows = {job.name: self.all_rows.get(job.name, []) for job in jobs}
             over = build_solution(self.cluster.with_jobs(jobs), rows, self.formulation)
@@ -87,14 +75,10 @@ class Compared(RollingProgram):
         return objective + sum(self.worth)
 
     def solve(self, start=None, options=None):
-        everything = Commitments(
-            self.slot, self.all_rows, frozenset(self.all_locked), frozenset(self.all_rejected)
-        )
-        build = family_models(self.cluster.family).aggregated if self.relax else {}
+        everything = Commitments(self.slot, self.all_rows, frozenset(self.all_locked))
         program = offline_program(
-            self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, relax=self.relax,
-            commitments=everything, **build,
-        )  # fmt: skip
+            self.cluster.with_jobs(tuple(self.all_jobs)), self.formulation, commitments=everything
+        )
         step = super().solve(start, options)
         rebuilt = solve_program(program.model, SolveOptions(gap=1e-7))
         assert step.result.status == rebuilt.status
@@ -103,22 +87,18 @@ class Compared(RollingProgram):
         return step
 
 
-@pytest.mark.parametrize("algorithm", ["dual-price", "reoptimise"])
 @pytest.mark.parametrize("family", STREAMS)
-def test_it_equals_the_program_built_anew_at_every_step(family, algorithm, monkeypatch):
-    if algorithm not in hs.algorithms(family) or (family, algorithm) in ELSEWHERE:
-        return
-    monkeypatch.setattr(dual_price, "RollingProgram", Compared)
+def test_it_equals_the_program_built_anew_at_every_step(family, monkeypatch):
     monkeypatch.setattr(reoptimise, "RollingProgram", Compared)
     monkeypatch.setattr(Compared, "steps", [])
     monkeypatch.setattr(Compared, "settled", [])
     for seed in (0, 1):
-        run = hs.simulate(hs.generate(family, seed=seed, **STREAMS[family]), algorithm)
+        run = hs.simulate(hs.generate(family, seed=seed, **STREAMS[family]), "reoptimise")
         assert run.violations == []
     assert len(Compared.steps) >= 4
     hot, rebuilt = np.array(Compared.steps, dtype=float).T
     np.testing.assert_allclose(hot, rebuilt, rtol=1e-5, atol=1e-6)
-    if (family, algorithm) in SETTLES:
+    if family in SETTLES:
         assert max(Compared.settled) > 0
 
 

@@ -312,4 +312,5 @@ MODELS = FamilyModels(
     program_bytes=program_bytes,
     reveal_delay=1,
     decisions={"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}},
+    linking=frozenset({"eq_3a", "eq_3b", "eq_3c", "eq_3d"}),
 )

@@ -293,4 +293,5 @@ MODELS = FamilyModels(
     build_subproblem=build_subproblem,
     build_dual=build_dual,
     decisions={"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}},
+    linking=frozenset({"eq_2h", "eq_15b"}),
 )

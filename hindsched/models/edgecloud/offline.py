@@ -228,4 +228,5 @@ MODELS = base.FamilyModels(
     build_dual=build_dual,
     program_bytes=program_bytes,
     decisions={"strong": {"y": 2, "s": 2, "xc": None, "zeta": None}},
+    linking=frozenset({"eq_2d", "eq_2d_cloud", "eq_2f", "eq_2f_cloud", "eq_7b"}),
 )

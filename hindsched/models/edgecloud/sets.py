@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.base import ScenarioPolicy
+from hindsched.models.base import ALONE, ScenarioPolicy
 from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule
 from hindsched.solutions.edgecloud.runs import Runs
@@ -180,7 +180,7 @@ def last_slots(
         work = sum(int(instance.chunks[j] * instance.edge_slots[j]) for j in jobs)
         waits = 0 if policy is None else policy.last_arrival
         limits = dict.fromkeys(jobs, int(max([past.now, waits, *ready, *taken])) + work)
-    for j in jobs if policy is None else ():
+    for j in jobs if policy is None or policy.kind == ALONE else ():
         if j not in begun and not may_wait_in_cloud(instance, j):
             ready_at = max(past.now, r[j] + int(instance.cloud_upload[j]))
             limits[j] = min(limits[j], ready_at + int(instance.cloud_slots[j]) - 1)

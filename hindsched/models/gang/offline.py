@@ -300,4 +300,6 @@ MODELS = base.FamilyModels(
     build_offline=build_offline,
     build_subproblem=build_subproblem,
     decisions={"starts": {"starts": 0, "held": 0}, base.PRINTED: {"runs": 0, "gpus": 0, "held": 0}},
+    linking=frozenset({"eq_5"}),
+    linking_slot=0,
 )

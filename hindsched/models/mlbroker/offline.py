@@ -450,4 +450,5 @@ MODELS = base.FamilyModels(
     build_slot=_build_slot,
     jobs_share_costs=True,  # a tier's fee of a slot is paid once for all
     decisions={form: {"workers": 0, "server": 0} for form in ("disaggregated", "printed")},
+    shared=frozenset({"tier"}),
 )

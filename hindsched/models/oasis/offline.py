@@ -359,4 +359,6 @@ MODELS = base.FamilyModels(
     aggregated={"aggregate": True},
     program_bytes=program_bytes,
     decisions={"cumulative": {"y": 1, "z": 1}, "strong": {"y": 1, "z": 1}},
+    linking=frozenset({"eq_4", "eq_5"}),
+    kept=lambda cluster: {"form": "strong" if cluster.horizon <= 20 else "cumulative"},
 )

@@ -29,7 +29,7 @@ from hindsched.online.baselines.ranked import comparable
 from hindsched.online.baselines.relaxing_baselines import relaxing_baselines
 from hindsched.online.cluster_state import whole_window
 from hindsched.online.engines.batching import Admission
-from hindsched.online.engines.dual_price import DualPrice
+from hindsched.online.engines.dual_price import RESIDUAL, DualPrice, Learning
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import ServerBatches
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -208,13 +208,16 @@ class AstraeaBatchsche(protocol.OnlineAlgorithm):
 class AstraeaDualPrice(DualPrice):
     """Best responses to the capacity duals of the relaxation over whole schedules.
 
-    Parameters
-    ----------
-    iterations : int
-        Simplex iterations a relaxation; see `DualPrice`.
+    The settings are those of `DualPrice`. By default decided jobs are fixed and nothing is scaled.
     """
 
     over_schedules = True
+
+    def __init__(
+        self, learning: Learning = RESIDUAL, expected: protocol.AtLeastZero | None = 0,
+        iterations: protocol.Count = 100_000,
+    ) -> None:  # fmt: skip
+        super().__init__(learning, expected, iterations)
 
 
 class AstraeaReoptimise(Reoptimise):

@@ -36,7 +36,7 @@ from hindsched.online.batchsched.baselines import AntMan, Wspt
 from hindsched.online.batchsched.dynamics import BatchschedCluster, BatchschedState
 from hindsched.online.cluster_state import whole_window
 from hindsched.online.engines.batching import Admission, Offer, Rows
-from hindsched.online.engines.dual_price import DualPrice
+from hindsched.online.engines.dual_price import RESIDUAL, DualPrice, Learning
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import (
@@ -46,6 +46,7 @@ from hindsched.online.engines.server_batches import (
     volumes,
 )
 from hindsched.online.protocol import (
+    AtLeastZero,
     Count,
     Decision,
     Environment,
@@ -309,18 +310,19 @@ class BatchschedReoptimise(Reoptimise):
 
 
 class BatchschedDualPrice(DualPrice):
-    """Best responses to the capacity duals of the relaxation over the jobs seen so far.
+    """Best responses to the capacity duals of the relaxation over whole schedules on real servers.
 
-    The relaxation is the one over whole schedules on real servers; each job that arrives alone
-    finds prices of 0, because what it takes is no one else's yet.
-
-    Parameters
-    ----------
-    iterations : int
-        Simplex iterations a relaxation; see `DualPrice`.
+    The settings are those of `DualPrice`. By default decided jobs are fixed and nothing is scaled:
+    every job must run, and capacity that is kept for jobs to come only delays those that are there.
     """
 
     over_schedules = True
+
+    def __init__(
+        self, learning: Learning = RESIDUAL, expected: AtLeastZero | None = 0,
+        iterations: Count = 100_000,
+    ) -> None:  # fmt: skip
+        super().__init__(learning, expected, iterations)
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster and prices 0."""

@@ -21,7 +21,7 @@ from hindsched.online.edgecloud.batchsche import EdgecloudBatchsche
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
 from hindsched.online.edgecloud.dynamics import EdgecloudCluster, EdgecloudState
 from hindsched.online.edgecloud.occupancy import CloudSite, ParameterServers, StorageLedger, no_room
-from hindsched.online.engines.dual_price import DualPrice
+from hindsched.online.engines.dual_price import RESIDUAL, DualPrice, Learning
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
@@ -140,8 +140,15 @@ class EdgecloudDualPrice(DualPrice):
     """Best responses to the duals of the relaxed program without migration.
 
     A job that finds no room within the horizon doubles it. Once placed, a job keeps its slots: this
-    algorithm does not preempt. Workers, storage and parameter servers (PSs) must be left.
+    algorithm does not preempt. Workers, storage and parameter servers (PSs) must be left. The
+    settings are those of `DualPrice`; by default decided jobs are fixed and nothing is scaled.
     """
+
+    def __init__(
+        self, learning: Learning = RESIDUAL, expected: protocol.AtLeastZero | None = 0,
+        iterations: protocol.Count = 100_000,
+    ) -> None:  # fmt: skip
+        super().__init__(learning, expected, iterations)
 
     def start(self, environment: protocol.Environment) -> None:
         """Begin with an empty cluster, prices 0 and all PSs free."""
@@ -196,8 +203,6 @@ class EdgecloudDualPrice(DualPrice):
         cluster = self._environment.cluster
         longer = cluster.model_copy(update={"horizon": 2 * cluster.horizon})
         self._environment = replace(self._environment, cluster=longer)
-        assert self._rolling is not None, "edgecloud prices its linear program"
-        self._rolling.move_to(longer)
         self.lengthen(placing_oracle(longer, self._environment.formulation).rows)
 
 

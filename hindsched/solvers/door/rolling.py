@@ -15,7 +15,6 @@ from typing import Any
 
 from pyomo.common.gc_manager import PauseGC
 
-from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.models import base
@@ -39,37 +38,26 @@ class Step:
         """The point as a solution over the jobs that still matter."""
         return self.program.extract() if self.result.has_point else None
 
-    @property
-    def prices(self) -> Mapping[str, Floats] | None:
-        """Duals of the capacities by the oracle's row sets; None if there are none."""
-        duals = self.result.duals
-        return None if duals is None else self.program.capacity_prices(duals)
-
 
 class RollingProgram:
     """The offline program of a cluster whose jobs arrive and are decided one after the other.
 
-    Relaxed, its steps have duals. Otherwise every optimum can be placed on real servers, and a step
-    begins from the start that it is given. The cluster's own jobs are not looked at.
+    Every optimum can be placed on real servers, and a step begins from the start that it is given.
+    The cluster's own jobs are not looked at.
     """
 
     def __init__(
-        self, cluster: Instance, formulation: str | None = None, *, relax: bool = False,
+        self, cluster: Instance, formulation: str | None = None, *,
         options: SolveOptions | None = None,
     ) -> None:  # fmt: skip
-        self.cluster, self.relax = cluster.with_jobs(()), relax
+        self.cluster = cluster.with_jobs(())
         self.formulation = cluster.check_formulation(formulation)
         self.options = options or SolveOptions()
         self.slot = 1
         self._jobs: dict[str, Any] = {}
         self._rows: dict[str, list[Assignment]] = {}
         self._locked: set[str] = set()
-        self._rejected: set[str] = set()
         self._shares = base.family_models(cluster.family).jobs_share_costs
-
-    def move_to(self, cluster: Instance) -> None:
-        """Go on with another horizon of the same cluster."""
-        self.cluster = cluster.with_jobs(())
 
     def add(self, jobs: Iterable[Any]) -> None:
         """Add jobs that have become known."""
@@ -77,13 +65,11 @@ class RollingProgram:
 
     def commit(
         self, rows: Mapping[str, list[Assignment]] | None = None, *, whole: Iterable[str] = (),
-        rejected: Iterable[str] = (),
     ) -> None:  # fmt: skip
-        """Fix further rows by job, who gets no more than its rows, and who is refused for good."""
+        """Fix further rows by job, and who gets no more than its rows."""
         for name, new in (rows or {}).items():
             self._rows.setdefault(name, []).extend(deepcopy(new))  # read again when asked
         self._locked.update(whole)
-        self._rejected.update(rejected)
 
     def advance(self, slot: int) -> None:
         """Make `slot` the first open one, and settle what no longer matters."""
@@ -104,12 +90,9 @@ class RollingProgram:
             del self._jobs[name]
             self._rows.pop(name, None)
             self._locked.discard(name)
-            self._rejected.discard(name)
 
     def _end_of(self, name: str) -> int | None:
-        """Last slot of a job that is over, 0 for one that was rejected; None for an open one."""
-        if name in self._rejected:
-            return 0
+        """Last slot of a job that is over, None for an open one."""
         rows = self._rows.get(name, [])
         last = max((row["to"] for row in rows), default=self.slot)
         if last >= self.slot:
@@ -131,17 +114,14 @@ class RollingProgram:
 
     def commitments(self) -> base.Commitments:
         """What is fixed of them."""
-        locked, rejected = frozenset(self._locked), frozenset(self._rejected)
-        return base.Commitments(self.slot, self._rows, locked, rejected)
+        return base.Commitments(self.slot, self._rows, frozenset(self._locked))
 
     def build(self) -> base.OfflineProgram:
         """The program at this step."""
-        build = base.family_models(self.cluster.family).aggregated if self.relax else {}
         with PauseGC():  # nothing is garbage yet, and looking for it takes longer than the rules
             return base.offline_program(
-                self.instance, self.formulation, relax=self.relax,
-                commitments=self.commitments(), **build,
-            )  # fmt: skip
+                self.instance, self.formulation, commitments=self.commitments()
+            )
 
     def solve(
         self, start: Callable[[], Solution | None] | None = None,
@@ -154,12 +134,9 @@ class RollingProgram:
         """
         program = self.build()
         known = program.incumbent
-        if known is None and start is not None and not self.relax:
+        if known is None and start is not None:
             known = start()
-        begun = known is not None and not self.relax
-        if begun:
+        if known is not None:
             program.load(known)
-        result = solve_program(
-            program.model, options or self.options, start=begun, want_duals=self.relax, small=True
-        )
+        result = solve_program(program.model, options or self.options, start=known is not None)
         return Step(program, result, known)

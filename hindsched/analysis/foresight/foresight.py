@@ -9,7 +9,8 @@ number is an interval, whose ends a solver proved and the exact kernel evaluated
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import fsum, inf
 from operator import mul
@@ -17,6 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from hindsched import limits
 from hindsched.analysis.bounds import Bounds, written_down, written_up
 from hindsched.analysis.foresight.certificates import (
     EXPECTED,
@@ -25,6 +27,7 @@ from hindsched.analysis.foresight.certificates import (
     certify_futures,
 )
 from hindsched.analysis.foresight.folder import FORMAT, RESULT, peeking
+from hindsched.analysis.foresight.game import solve_game
 from hindsched.analysis.foresight.search import (
     LEAST_SHARE,
     FamilySearch,
@@ -39,6 +42,7 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write, write_json
 from hindsched.json_types import JsonObject
+from hindsched.limits import OutOfTime
 from hindsched.models.base import COMMIT, POLICIES, RUN
 from hindsched.models.futures import Futures
 from hindsched.notebook_card import card
@@ -51,9 +55,9 @@ from hindsched.solvers.door.options import SolveOptions
 if TYPE_CHECKING:
     import pandas as pd
 
-SHARES = {"hindsight": 0.25, "online": 0.5, "deterministic": 0.4}
+SHARES = {"hindsight": 0.25, "greedy": 0.2, "online": 0.5, "deterministic": 0.4}
 """Of the time that is left; the rest is for randomised policies."""
-CERTIFYING = 0.2  # of the time limit, on top, for each of the two certificates
+CERTIFYING = 0.25  # of the time limit, for the two certificates
 FEW_JOBS = 100  # of all scenarios, up to which policies that solve at every arrival are tried too
 SEEDS = range(5)
 INTERVALS = (
@@ -297,18 +301,26 @@ def foresight(
     names = [next(iter(registered(first.family)))] if algorithms is None else list(algorithms)
     cards = {name: build_algorithm(first.family, name, {}) for name in names}
 
-    def left(part: str) -> float:
-        return max(1.0, SHARES.get(part, 1.0) * (begun + time_limit - time.monotonic()))
+    ends = begun + time_limit
+    programs = ends - CERTIFYING * time_limit  # when the last of them ends
 
-    until = begun + SHARES["hindsight"] * time_limit
+    def left(part: str) -> float:
+        return max(0.1, SHARES.get(part, 1.0) * (programs - time.monotonic()))
+
     optima, known = list[Bounds](), list[Strategy]()
     clairvoyant = list[Solution | None]()
+    game = solve_game(futures, policies, formulation)
+    if game is not None:
+        optima, clairvoyant = game.optima, list(game.schedules)
+    until = begun + SHARES["hindsight"] * time_limit
     for after, instance in zip(range(len(futures), 0, -1), futures.instances, strict=True):
-        seconds = max(2.0, (until - time.monotonic()) / max(1.0, 0.5 * after))
+        if game is not None:
+            break
+        seconds = max(0.1, (until - time.monotonic()) / max(1.0, 0.5 * after))
         solved = solve(instance, formulation=formulation, threads=1, time_limit=seconds)
-        ends = (solved.objective, solved.bound)
+        pair = (solved.objective, solved.bound)
         clairvoyant.append(solved.solution)
-        optima.append(Bounds(*(ends if up else ends[::-1])))
+        optima.append(Bounds(*(pair if up else pair[::-1])))
     measured = dict[str, tuple[float, float | None, bool]]()
     for name, built in cards.items():
         strategies = run_on(futures, name, formulation, SEEDS)
@@ -319,12 +331,53 @@ def foresight(
         known += strategies if is_of else []
         expected = mean.expected(futures.probabilities)
         measured[name] = expected, share_of(mean, optima, up), is_of
-    greedy = commit_greedily(futures, formulation, SolveOptions(time_limit=10.0, threads=1))
-    if greedy is not None:
-        known.append(Strategy(tuple(s.objective() for s in greedy), greedy, "commits greedily"))
-    if not known or sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS:
-        known += _any_policy(futures, policies, formulation)
     hindsight = _expected(optima, futures.probabilities)
+    if game is not None:
+        answers: _Answers = (
+            game.best_online, game.policy, game.guarantee, game.deterministic, game.certificates
+        )  # fmt: skip
+    else:
+        answers = _search_policies(
+            futures, policies, formulation, optima, clairvoyant, known, left, ends
+        )
+    best, policy, mixed, deterministic, certificates = answers
+    price = at_least_1(_bounds_quotient(hindsight, best, up))
+    losses = list[Loss]()
+    for name in names:
+        expected, promised, comparable = measured[name]
+        alone = Bounds(expected, expected)
+        own_loss = at_least_1(_bounds_quotient(best, alone, up)) if comparable else None
+        ratio, commitment = _bounds_quotient(hindsight, alone, up), cards[name].card.commitment
+        losses.append(Loss(name, commitment, expected, ratio, own_loss, promised))
+    return Foresight(
+        futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
+        best_online=best, price=price, guarantee=mixed.interval,
+        guarantee_deterministic=deterministic, optima=tuple(optima),
+        losses_by_algorithm=tuple(losses), policy=policy, mixture=mixed.mixture,
+        weights=mixed.weights, clairvoyant=tuple(clairvoyant), certificates=certificates,
+        seconds=time.monotonic() - begun, notes=_notes(futures),
+    )  # fmt: skip
+
+
+_Answers = tuple[Bounds, Strategy | None, Guarantee, Bounds, dict[str, JsonObject]]
+
+
+def _search_policies(
+    futures: Futures, policies: str, formulation: str, optima: list[Bounds],
+    clairvoyant: Sequence[Solution | None], known: list[Strategy], left: Callable[[str], float],
+    ends: float,
+) -> _Answers:  # fmt: skip
+    """Best online value, its policy, both guarantees and certificates, by programs."""
+    up, hindsight = futures.sense == "max", _expected(optima, futures.probabilities)
+    few = sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS
+    with suppress(OutOfTime), limits.time_limit(left("greedy")):
+        options = SolveOptions(time_limit=min(10.0, left("greedy")), threads=1)
+        greedy = commit_greedily(futures, formulation, options)
+        if greedy is not None:
+            values = tuple(solution.objective() for solution in greedy)
+            known.append(Strategy(values, greedy, "commits greedily"))
+        if not known or few:
+            known += _any_policy(futures, policies, formulation)
     search = FamilySearch(futures, policies, formulation, optima, SolveOptions(threads=1))
     best, policy = _best_online(search, known, left("online"), up)
     if up:  # nobody is better than hindsight
@@ -345,25 +398,10 @@ def foresight(
         )
     certificates = _certificates(
         futures, policies, formulation, clairvoyant, [p for p in (policy, *known) if p], mixed,
-        CERTIFYING * time_limit,
+        ends,
     )  # fmt: skip
     deterministic = _no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
-    price = at_least_1(_bounds_quotient(hindsight, best, up))
-    losses = list[Loss]()
-    for name in names:
-        expected, promised, comparable = measured[name]
-        alone = Bounds(expected, expected)
-        own_loss = at_least_1(_bounds_quotient(best, alone, up)) if comparable else None
-        ratio, commitment = _bounds_quotient(hindsight, alone, up), cards[name].card.commitment
-        losses.append(Loss(name, commitment, expected, ratio, own_loss, promised))
-    return Foresight(
-        futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
-        best_online=best, price=price, guarantee=mixed.interval,
-        guarantee_deterministic=deterministic, optima=tuple(optima),
-        losses_by_algorithm=tuple(losses), policy=policy, mixture=mixed.mixture,
-        weights=mixed.weights, clairvoyant=tuple(clairvoyant), certificates=certificates,
-        seconds=time.monotonic() - begun, notes=_notes(futures),
-    )  # fmt: skip
+    return best, policy, mixed, deterministic, certificates
 
 
 def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Strategy]:
@@ -398,17 +436,18 @@ def _best_online(
 
 def _certificates(
     futures: Futures, policies: str, formulation: str, clairvoyant: Sequence[Solution | None],
-    known: Sequence[Strategy], mixed: Guarantee, seconds: float,
+    known: Sequence[Strategy], mixed: Guarantee, ends: float,
 ) -> dict[str, JsonObject]:  # fmt: skip
     """What the kernel can check of the two bounds, in families that it has such proofs of."""
     certificates = dict[str, JsonObject]()
     if not can_certify_futures(futures.instances[0], formulation) or not known:
         return certificates
-    ends = [s.completion(job.name) or 0 for policy in known[:2] for s in policy.schedules
+    slots = [s.completion(job.name) or 0 for policy in known[:2] for s in policy.schedules
             for job in s.instance.jobs]  # fmt: skip
-    last = 2 * max(ends) - futures.last_arrival // 2
+    last = 2 * max(slots) - futures.last_arrival // 2
     if futures.sense == "max":  # there the horizon is hard
         last = futures.instances[0].horizon
+    seconds = max(0.1, (ends - time.monotonic()) / 2)
     certificate = certify_futures(
         futures, policies, formulation, futures.probabilities, last, seconds
     )
@@ -417,7 +456,13 @@ def _certificates(
     if mixed.weights and all(clairvoyant):
         best = [solution for solution in clairvoyant if solution]
         certificate = certify_futures(
-            futures, policies, formulation, mixed.weights, last, seconds, best
+            futures,
+            policies,
+            formulation,
+            mixed.weights,
+            last,
+            max(0.1, ends - time.monotonic()),
+            best,
         )
         if certificate is not None:
             certificates[GUARANTEE] = certificate

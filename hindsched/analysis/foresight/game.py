@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
+from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.foresight.certificates import EXPECTED, FORMAT, GUARANTEE
 from hindsched.analysis.foresight.play import schedule
-from hindsched.analysis.foresight.search import Strategy
+from hindsched.analysis.foresight.search import Guarantee, Strategy
 from hindsched.analysis.foresight.states import PolicyValue, StateGame
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.kernel import RefusedFile, nonanticipative
 from hindsched.kernel.games import Game, State
+from hindsched.kernel.reading import limited
 from hindsched.models.base import POLICIES
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution
 
 DETERMINISTIC = "deterministic"
+STEPS = 6_000_000  # of the kernel, that a game may take: about two seconds
 LEAST_SHARE = 1e-7  # of a mixture: pure policies that are less likely are left out
 
 
@@ -125,3 +129,53 @@ def graph_certificate(
     end = float(proven.high if up else proven.low)
     data["bound"] = math.nextafter(end, math.inf if up else -math.inf)
     return data
+
+
+@dataclass(frozen=True)
+class SolvedGame:
+    """What is known of futures whose game was solved."""
+
+    optima: list[Bounds]
+    schedules: tuple[Solution, ...]  # of who sees the future
+    policy: Strategy  # with the best expected value
+    best_online: Bounds
+    deterministic: Bounds  # guarantee of a pure policy
+    guarantee: Guarantee
+    certificates: dict[str, JsonObject]
+
+
+def solve_game(futures: Futures, policies: str, formulation: str) -> SolvedGame | None:
+    """Solve the game of futures; None where it is none, or takes more steps than `STEPS`."""
+    up = futures.sense == "max"
+    try:
+        with limited({"steps": STEPS}):
+            states = game_of(futures.instances, policies, formulation)
+            optima, schedules = hindsight_of(states, futures, formulation)
+            if min(optima) <= 0:
+                return None
+            value = states.randomised(optima)
+            certificates = {
+                claim: graph_certificate(
+                    futures, policies, formulation, claim, states, value, schedules
+                )
+                for claim in (EXPECTED, GUARANTEE, DETERMINISTIC)
+            }
+    except (RefusedFile, AttributeError):
+        return None
+    _, chosen = states.best(futures.probabilities)
+    policy = pure_policy(states, futures, formulation, chosen)
+
+    def between(reached: float, claim: str) -> Bounds:
+        bound = float(cast("float", certificates[claim]["bound"]))
+        return Bounds(reached, max(reached, bound)) if up else Bounds(min(reached, bound), reached)
+
+    promised = states.expected(value.moves)
+    shares = [v / best for v, best in zip(promised, optima, strict=True)]
+    return SolvedGame(
+        [Bounds(best, best) for best in optima], schedules, policy,
+        between(policy.expected(futures.probabilities), EXPECTED),
+        between(states.deterministic(optima), DETERMINISTIC),
+        Guarantee(between(min(shares) if up else max(shares), GUARANTEE), value.weights,
+                  mixture_of(states, futures, formulation, value)),
+        certificates,
+    )  # fmt: skip

@@ -9,6 +9,7 @@ import hindsched as hs
 from hindsched.cli import settings as opt
 from hindsched.cli.output import answer, emit_json, say, tell
 from hindsched.errors import InputError
+from hindsched.instances.io import read_json
 from hindsched.json_types import JsonObject
 
 
@@ -84,6 +85,8 @@ def _verify_folder(folder: str, as_json: bool) -> int:
         wrong = verify_foresight(folder)
         data = {"wrong": wrong}
         sentence = "policies and certificates " + ("do not hold" if wrong else "hold")
+        if unproven := read_json(Path(folder) / "foresight.json")["unproven"]:
+            sentence += f"; the solver's word alone is behind {', '.join(unproven)}"
     elif (Path(folder) / "adversary.json").exists():
         wrong = verify_adversary(folder)
         data = {"wrong": wrong}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import random
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from scipy.optimize import linprog
 
 import hindsched as hs
+from hindsched.analysis.adversary.folder import verify_adversary
+from hindsched.analysis.foresight.folder import verify_foresight
 from hindsched.analysis.foresight.play import schedule
 from hindsched.analysis.foresight.states import StateGame
 from hindsched.instances.base import Instance
@@ -20,7 +23,7 @@ from hindsched.kernel import MALFORMED, RefusedFile
 from hindsched.kernel.games import Game, fronts
 from hindsched.kernel.nonanticipative import prove
 from tests.brute_force import policies as brute
-from tests.mutations.engine import mutate
+from tests.mutations.engine import mutate, places
 
 GAMES = 200
 SLOTS = {"format": "hindsched/1", "slot_seconds": 1}
@@ -265,3 +268,60 @@ def test_forged_and_mutated_certificates_prove_nothing_false(name: str, claim: s
         if made["claim"] == claim:
             assert proven.high >= best * (1 - 1e-9) if up else proven.low <= best * (1 + 1e-9)
     assert refused > 300
+
+
+def edited(folder: Any, name: str, check: Any) -> list[Any]:
+    """Places of a folder's result that may be changed unseen."""
+    result = folder / name
+    data, unseen = json.loads(result.read_text()), []
+    for place in places(data):
+        *parents, key = place
+        made = copy.deepcopy(data)
+        inside = made
+        for parent in parents:
+            inside = inside[parent]
+        value = inside[key]
+        if isinstance(value, dict | list) or place[0] in ("seconds", "search"):
+            continue
+        is_number = isinstance(value, int | float)
+        inside[key] = value * 1.01 + 1e-3 if is_number else f"{value}x"
+        result.write_text(json.dumps(made))
+        try:
+            if not check(folder):
+                unseen.append(place)
+        except hs.HindschedError:
+            pass
+    result.write_text(json.dumps(data))
+    assert not check(folder)
+    return unseen
+
+
+@pytest.mark.parametrize("name", ["gang", "oasis"])
+def test_every_number_of_a_folder_is_made_again(name: str, tmp_path: Any) -> None:
+    adversary_of(name).write(tmp_path)
+    assert not edited(tmp_path, "adversary.json", verify_adversary)
+    solution = tmp_path / "hindsight-1.json"
+    solution.write_text((tmp_path / "hindsight-0.json").read_text())
+    with pytest.raises(hs.HindschedError):
+        verify_adversary(tmp_path)
+
+
+def test_every_number_of_a_foresight_folder_is_made_again(tmp_path: Any) -> None:
+    found = hs.foresight(ambush(4, 3, 3), algorithms=["fifo"])
+    assert not found.unproven
+    assert found.certified["guarantee"] == pytest.approx(found.guarantee.lower, rel=1e-9)
+    found.write(tmp_path)
+    assert not edited(tmp_path, "foresight.json", verify_foresight)
+
+
+def test_a_search_is_the_same_for_any_number_of_workers_and_goes_on(tmp_path: Any) -> None:
+    ranges = {"gpus": 1, "jobs.gpus": 1}
+    asked = {"ranges": ranges, "jobs": 4, "futures": 4}
+    whole = hs.adversary("gang", work_limit=24, workers=2, **asked)
+    hs.adversary("gang", work_limit=8, folder=tmp_path, **asked)
+    found = hs.adversary("gang", work_limit=24, folder=tmp_path, resume=True, **asked)
+    assert found.to_dict()["futures"] == whole.to_dict()["futures"]
+    assert found.ratio > 1
+    assert not verify_adversary(tmp_path)
+    with pytest.raises(hs.InputError, match="as before"):
+        hs.adversary("gang", work_limit=9, folder=tmp_path, resume=True, ranges=ranges)

@@ -6,7 +6,6 @@ hindsight reaches, and the policy is played on all futures.
 
 from __future__ import annotations
 
-import json
 from math import isclose
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from hindsched.analysis.adversary.adversary import (
     RESULT,
     Adversary,
 )
+from hindsched.analysis.foresight.folder import DIGITS, differences
 from hindsched.analysis.foresight.game import game_of
 from hindsched.analysis.foresight.states import PolicyValue
 from hindsched.errors import InputError
@@ -24,8 +24,6 @@ from hindsched.instances.io import read, read_json
 from hindsched.kernel import MALFORMED, RefusedFile, nonanticipative
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import read_solution
-
-DIGITS = 1e-9  # relative, of sums in floating point; bounds are the kernel's
 
 
 def verify_adversary(folder: str | Path) -> list[str]:
@@ -86,21 +84,3 @@ def _wrong(place: Path) -> list[str]:
         if not isclose(own.objective(), best, rel_tol=DIGITS):
             wrong.append(f"{own.instance.name}: its schedule is not optimal: {best!r} is")
     return wrong + differences(stated, {"format": FORMAT, **made.to_dict()})
-
-
-def differences(stated: object, found: object, where: str = "") -> list[str]:
-    """Where two objects of JSON are not the same, but for the last digits of numbers."""
-    found = json.loads(json.dumps(found)) if not where else found
-    if isinstance(stated, dict) and isinstance(found, dict):
-        lines = [f"{where}{key}: is no key" for key in stated.keys() ^ found.keys()]
-        for key in stated.keys() & found.keys():
-            lines += differences(stated[key], found[key], f"{where}{key}: ")
-        return sorted(lines)
-    if isinstance(stated, list) and isinstance(found, list) and len(stated) == len(found):
-        return [line for n, pair in enumerate(zip(stated, found, strict=True))
-                for line in differences(*pair, f"{where}{n}: ")]  # fmt: skip
-    numbers = all(type(each) in (int, float) for each in (stated, found))
-    if numbers and isclose(stated, found, rel_tol=DIGITS):  # type: ignore[arg-type]
-        return []
-    same = stated == found and type(stated) is type(found)
-    return [] if same else [f"{where}{stated!r} is stated, {found!r} follows"]

@@ -151,12 +151,14 @@ class Shapes:
                 groups[at]["count"] = max(1, count)
         elif kind < 0.7:
             _move(groups[g]["job"], key, int(random.choice((-1, 1))))
-        elif kind < 0.82:  # one future more: like another, its last group a slot later
-            last = deepcopy(groups[futures[f][-1]])
-            _move(last["job"], key, 1)
-            groups.append(last)
-            kept = futures[f] if random.random() < 0.5 else futures[f][:-1]
-            futures.append([*kept, len(groups) - 1])
+        elif kind < 0.82:  # futures more: like another, the last group slots later
+            kept = futures[f] if random.random() < 0.3 else futures[f][:-1]
+            for _ in range(int(random.choice((1, 1, 2, 4)))):
+                last = deepcopy(groups[futures[f][-1]])
+                _move(last["job"], key, 1)
+                groups.append(last)
+                futures.append([*kept, len(groups) - 1])
+                f = len(futures) - 1
         elif kind < 0.88:
             del futures[f]
         elif kind < 0.94:  # another job, in one future or in all

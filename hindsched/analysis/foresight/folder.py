@@ -3,29 +3,37 @@
 ``foresight.json`` says what was found; ``future-N.json`` are the scenarios, ``policy-N.json`` what
 the best policy found does in each of them, ``hindsight-N.json`` a schedule of who sees the future,
 ``certificate-*.json`` bounds. The check needs no solver: it judges every schedule, sees that the
-policy decides alike where histories are equal and adds up the values.
+policy decides alike where histories are equal, and makes every number and sentence again from the
+files (``mixture-*``, ``run-*``: what the randomised policy and the algorithms do). What rests on
+the solver's word alone is listed as ``unproven``.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from math import fsum
+from math import fsum, isclose
 from pathlib import Path
 from typing import Any
 
-from hindsched.analysis.foresight.certificates import EXPECTED
+from hindsched.analysis.bounds import Bounds
+from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE
+from hindsched.analysis.foresight.foresight import FORMAT, RESULT, assemble
+from hindsched.analysis.foresight.game import DETERMINISTIC, game_of
+from hindsched.analysis.foresight.search import (
+    Guarantee,
+    Strategy,
+    clipped,
+    peeking,
+    share_of,
+)
 from hindsched.analysis.verify import exact_check
-from hindsched.errors import HindschedError, InputError
-from hindsched.instances.base import canonical_json
+from hindsched.errors import InputError
 from hindsched.instances.io import read, read_json
-from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution, read_solution
 
-FORMAT, RESULT = "hindsched-foresight/1", "foresight.json"
-NEAR = 1e-9
-RUNS = {"workers", "worker", "gpus", "servers"}
-"""What a row holds that says what runs; of the others, only parameter servers, no end depends."""
+DIGITS = 1e-9  # relative, of sums in floating point
 
 
 def verify_foresight(folder: str | Path) -> list[str]:
@@ -36,98 +44,130 @@ def verify_foresight(folder: str | Path) -> list[str]:
         raise InputError(f"{folder}/{RESULT}", "format", f"must be {FORMAT}")
     try:
         return _contradictions(place, data)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError(f"{folder}/{RESULT}", str(error), "must be as it was written") from None
 
 
 def _contradictions(place: Path, data: dict[str, Any]) -> list[str]:
-    scenarios, errors = data["scenarios"], list[str]()
-    instances = [read(place / f"future-{n}.json") for n in range(len(scenarios))]
-    probabilities = [float(row["probability"]) for row in scenarios]
-    futures = Futures.of(instances, probabilities)
-    up = futures.sense == "max"
-    attained = "lower" if up else "upper"
-    if len(futures) != len(scenarios):
-        errors.append("two futures are the same")
-    policy = list[Solution]()
-    for n, (instance, row) in enumerate(zip(instances, scenarios, strict=True)):
-        for kind in ("policy", "hindsight"):
-            path = place / f"{kind}-{n}.json"
-            if not path.exists():
-                continue
-            try:
-                solution = read_solution(path, instance)
-            except HindschedError as error:
-                errors.append(f"{path.name}: {error}")
-                continue
-            errors += [f"{path.name}: breaks {broken}" for broken in solution.violations()[:1]]
-            if kind == "policy":
-                policy.append(solution)
-            elif off(solution.objective(), row["optimum"][attained]):
-                errors.append(f"{path.name}: has not the objective that is told of it")
+    rows, policies, formulation = data["scenarios"], data["policies"], str(data["formulation"])
+    instances = [read(place / f"future-{n}.json") for n in range(len(rows))]
+    instances[0].check_formulation(formulation)
+    futures = Futures.of(instances, [float(row["probability"]) for row in rows])
+    if len(futures) != len(rows) or (place / f"future-{len(rows)}.json").exists():
+        return ["the futures are not those of the files, each once"]
+    up, errors, certificates = futures.sense == "max", list[str](), dict[str, Any]()
+    attained, far = ("lower", "upper") if up else ("upper", "lower")
+    for name in data["certified"]:
+        path = place / f"certificate-{name}.json"
+        certificates[name] = read_json(path)
+        errors += _certificate_errors(path, name, certificates[name], data, futures)
     if errors:
         return errors
-    if len(policy) == len(instances):
-        errors += peeking(futures, policy, data["policies"])
-        likely = zip(futures.probabilities, policy, strict=True)
-        value = fsum(p * schedule.objective() for p, schedule in likely)
-        if off(value, data["best_online"][attained]):
-            errors.append(f"best online: the policy's expected value is {value!r}")
-    for name, stated in data["certified"].items():
-        path = place / f"certificate-{name}.json"
-        certificate = read_json(path)
-        expected = {"bound": stated, "claim": name, "policies": data["policies"],
-                 "formulation": data["formulation"]}  # fmt: skip
-        differing = [key for key, value in expected.items() if certificate[key] != value]
-        errors += [f"{path.name}: {key}: is not that of {RESULT}" for key in differing]
-        weights = {row["instance_sha256"]: row["weight"] for row in certificate["scenarios"]}
-        weighted = zip(instances, probabilities, strict=True)
-        if name == EXPECTED and any(
-            off(p, weights.get(schedule.sha256())) for schedule, p in weighted
-        ):
+
+    def strategy(stem: str) -> Strategy | None:
+        """What a policy does in every future, by its files."""
+        paths = [place / f"{stem}-{n}.json" for n in range(len(rows))]
+        if not all(path.exists() for path in paths):
+            return None
+        made = [read_solution(path, own) for path, own in zip(paths, instances, strict=True)]
+        for path, solution in zip(paths, made, strict=True):
+            errors.extend(f"{path.name}: breaks {line}" for line in solution.violations()[:1])
+        return Strategy(tuple(solution.objective() for solution in made), made)
+
+    shares = [float(share) for share in data["mixture"]]
+    policy, mixture = strategy("policy"), [strategy(f"mixture-{n}") for n in range(len(shares))]
+    for own in (policy, *mixture):
+        errors += [] if own is None else peeking(futures, own.schedules, policies)
+    if None in mixture or (shares and abs(fsum(shares) - 1) > DIGITS) or min([0.0, *shares]) < 0:
+        errors.append("mixture: must be policies with probabilities")
+    runs, number = dict[str, list[Strategy]](), len(shares)
+    for row in data["algorithms"]:
+        made = [strategy(f"run-{k}") for k in range(number, number + int(row["runs"]))]
+        runs[row["algorithm"]], number = [own for own in made if own], number + len(made)
+        if None in made or not made:
+            errors.append(f"run-*.json: {row['algorithm']}: runs are absent")
+    if errors:
+        return errors
+    exact = states = None
+    if DETERMINISTIC in certificates:
+        states = game_of(futures.instances, policies, formulation)
+        exact = [states.alone(s)[0] for s in range(len(rows))]
+    clairvoyant, optima = list[Solution | None](), list[Bounds]()
+    for n, (instance, row) in enumerate(zip(instances, rows, strict=True)):
+        path = place / f"hindsight-{n}.json"
+        clairvoyant.append(read_solution(path, instance) if path.exists() else None)
+        solution = clairvoyant[n]
+        errors += [] if solution is None else [
+            f"{path.name}: breaks {line}" for line in solution.violations()[:1]]  # fmt: skip
+        ends = {attained: None if solution is None else solution.objective(),
+                far: row["optimum"][far] if exact is None else exact[n]}  # fmt: skip
+        optima.append(Bounds(**ends))
+    value = None if policy is None else policy.expected(futures.probabilities)
+    best = {attained: value, far: data["best_online"][far]}
+    mean = [fsum(p * own.values[s] for p, own in zip(shares, mixture, strict=True) if own)
+            for s in range(len(rows))]  # fmt: skip
+    promised = share_of(Strategy(tuple(mean)), optima, up) if shares else None
+    mixed = {attained: data["guarantee"][attained] if promised is None else promised,
+             far: data["guarantee"][far]}  # fmt: skip
+    pure = Bounds(**data["guarantee_deterministic"])
+    if states is not None and exact is not None:
+        pure = Bounds(**{attained: states.deterministic(exact), far: getattr(pure, far)})
+    weights = _weights(certificates.get(GUARANTEE), data, futures, optima)
+    made_again = assemble(
+        futures, policies, formulation, optima,
+        (Bounds(**best), policy,
+         Guarantee(clipped(Bounds(**mixed), up), weights,
+                   tuple(zip(shares, [own for own in mixture if own], strict=True))),
+         pure, certificates),
+        runs, clairvoyant, float(data["seconds"]),
+    )  # fmt: skip
+    return errors + differences(data, {"format": FORMAT, **made_again.to_dict()})
+
+
+def _weights(
+    certificate: Any, data: dict[str, Any], futures: Futures, optima: Sequence[Bounds]
+) -> tuple[float, ...]:
+    """Weights of the futures' values: a certificate's, or those of the mixture that is stated."""
+    if certificate is not None:
+        known = {row["instance_sha256"]: row["weight"] for row in certificate["scenarios"]}
+        return tuple(float(known[own.sha256()]) for own in futures.instances)
+    likely = [data["distribution"].get(own.name, 0.0) for own in futures.instances]
+    return tuple(p / (o.upper or 1.0) for p, o in zip(likely, optima, strict=True))
+
+
+def _certificate_errors(
+    path: Path, name: str, certificate: Any, data: dict[str, Any], futures: Futures
+) -> list[str]:
+    expected = {"bound": data["certified"][name], "claim": name, "policies": data["policies"],
+                "formulation": data["formulation"]}  # fmt: skip
+    differing = [key for key, value in expected.items() if certificate[key] != value]
+    errors = [f"{path.name}: {key}: is not that of {RESULT}" for key in differing]
+    weights = {row["instance_sha256"]: row["weight"] for row in certificate["scenarios"]}
+    for instance, share in zip(futures.instances, futures.probabilities, strict=True):
+        stated = weights.get(instance.sha256(), -1.0)
+        if name == EXPECTED and abs(stated - share) > DIGITS:
             errors.append(f"{path.name}: weights: must be the probabilities")
-        check = exact_check(path, *(place / f"future-{n}.json" for n in range(len(instances))))
-        if check is not None and check.code:
-            errors.append(f"{path.name}: {check.verdict}")
+            break
+    files = (path.parent / f"future-{n}.json" for n in range(len(futures)))
+    check = exact_check(path, *files)
+    if check is not None and check.code:
+        errors.append(f"{path.name}: {check.verdict}")
     return errors
 
 
-def off(value: float, stated: float | None) -> bool:
-    """Whether a number is not the one that is stated."""
-    return stated is None or abs(value - stated) > NEAR * max(1.0, abs(value))
-
-
-def peeking(futures: Futures, policy: Sequence[Solution], policies: str) -> list[str]:
-    """Where a policy's schedules differ though their histories are equal, a line each."""
-    lines = list[str]()
-    rows = [
-        {**schedule.assignments(), **{name: list(rows) for name, rows in schedule.given_up.items()}}
-        for schedule in policy
-    ]
-    for s, instance in enumerate(futures.instances):
-        for at, job in enumerate(instance.jobs):
-            revealed, rows_here = futures.revealed(s, at), rows[s].get(job.name, ())
-            last = max([revealed, *(int(row["to"]) for row in rows_here)])
-            for t in range(revealed, last + 1) if policies == RUN else (revealed,):
-                other = next((o for o in futures.members(s, t) if o != s), None)
-                rows_there = () if other is None else rows[other].get(job.name, ())
-                if other is not None and _content_by_slot(
-                    rows_here, t, policies
-                ) != _content_by_slot(rows_there, t, policies):
-                    who = f"{instance.name} and {futures.instances[other].name}"
-                    lines.append(f"policy: {job.name} in slot {t} tells {who} apart")
-                    break
-    return lines
-
-
-def _content_by_slot(rows: Any, slot: int, policies: str) -> list[str]:
-    """What runs in a slot, or of one that commits in all, whatever chunks are called."""
-    contents = []
-    for row in rows:
-        if not RUNS & row.keys():
-            continue
-        content = {key: value for key, value in row.items() if key not in ("chunk", "from", "to")}
-        for t in range(int(row["from"]), int(row["to"]) + 1):
-            if policies != RUN or t == slot:
-                contents.append(canonical_json({**content, "slot": t}))
-    return sorted(contents)
+def differences(stated: object, found: object, where: str = "") -> list[str]:
+    """Where two objects of JSON are not the same, but for the last digits of numbers."""
+    found = json.loads(json.dumps(found)) if not where else found
+    if isinstance(stated, dict) and isinstance(found, dict):
+        lines = [f"{where}{key}: is no key" for key in stated.keys() ^ found.keys()]
+        for key in stated.keys() & found.keys():
+            lines += differences(stated[key], found[key], f"{where}{key}: ")
+        return sorted(lines)
+    if isinstance(stated, list) and isinstance(found, list) and len(stated) == len(found):
+        return [line for n, pair in enumerate(zip(stated, found, strict=True))
+                for line in differences(*pair, f"{where}{n}: ")]  # fmt: skip
+    numbers = all(type(each) in (int, float) for each in (stated, found))
+    if numbers and isclose(stated, found, rel_tol=DIGITS):  # type: ignore[arg-type]
+        return []
+    same = stated == found and type(stated) is type(found)
+    return [] if same else [f"{where}{stated!r} is stated, {found!r} follows"]

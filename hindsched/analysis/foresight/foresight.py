@@ -26,8 +26,7 @@ from hindsched.analysis.foresight.certificates import (
     can_certify_futures,
     certify_futures,
 )
-from hindsched.analysis.foresight.folder import FORMAT, RESULT, peeking
-from hindsched.analysis.foresight.game import solve_game
+from hindsched.analysis.foresight.game import DETERMINISTIC, solve_game
 from hindsched.analysis.foresight.search import (
     LEAST_SHARE,
     FamilySearch,
@@ -35,6 +34,7 @@ from hindsched.analysis.foresight.search import (
     Strategy,
     commit_greedily,
     guarantee,
+    peeking,
     run_on,
     share_of,
 )
@@ -55,6 +55,7 @@ from hindsched.solvers.door.options import SolveOptions
 if TYPE_CHECKING:
     import pandas as pd
 
+FORMAT, RESULT = "hindsched-foresight/1", "foresight.json"
 SHARES = {"hindsight": 0.25, "greedy": 0.2, "online": 0.5, "deterministic": 0.4}
 """Of the time that is left; the rest is for randomised policies."""
 CERTIFYING = 0.25  # of the time limit, for the two certificates
@@ -105,6 +106,7 @@ class Foresight:
     clairvoyant: tuple[Solution | None, ...] = ()  # schedules of who sees the future
     certificates: Mapping[str, Any] = field(default_factory=dict)  # files, by what they bound
     seconds: float = 0.0
+    runs: Mapping[str, Sequence[Strategy]] = field(default_factory=dict)  # of the algorithms
     notes: tuple[str, ...] = field(default=())  # what is to be said of the futures
 
     @property
@@ -129,6 +131,23 @@ class Foresight:
     def certified(self) -> dict[str, float]:
         """Bounds on the best online value and the guarantee that the kernel has checked."""
         return {name: float(file["bound"]) for name, file in self.certificates.items()}
+
+    @property
+    def unproven(self) -> list[str]:
+        """Ends of intervals that no file of the folder proves: they rest on the solver's word."""
+        far, near = ("upper", "lower") if self.is_maximised else ("lower", "upper")
+        exact = DETERMINISTIC in self.certificates  # then the kernel plays all policies
+        stated = {
+            "best_online": self.certified.get(EXPECTED),
+            "guarantee": self.certified.get(GUARANTEE),
+            "guarantee_deterministic": self.certified.get(DETERMINISTIC),
+        }
+        lines = [] if exact else [f"hindsight: {far}", f"guarantee_deterministic: {near}"]
+        for name, bound in stated.items():
+            value = getattr(self.intervals[name], far)
+            if value is not None and (bound is None or abs(value - bound) > 1e-9 * abs(bound)):
+                lines.append(f"{name}: {far}")
+        return sorted([*lines, *([] if GUARANTEE in self.certificates else ["distribution"])])
 
     @property
     def _certified_price(self) -> float | None:
@@ -216,9 +235,14 @@ class Foresight:
             ],
             **{name: interval.to_dict() for name, interval in self.intervals.items()},
             "certified": self.certified,
+            "unproven": self.unproven,
+            "mixture": [share for share, _ in self.mixture],
             "distribution": self.distribution,
             "classes": {str(slot): groups for slot, groups in self.classes.items()},
-            "algorithms": [loss.to_dict() for loss in self.losses_by_algorithm],
+            "algorithms": [
+                {**loss.to_dict(), "runs": len(self.runs[loss.algorithm])}
+                for loss in self.losses_by_algorithm
+            ],
             "sentences": self.sentences(),
             "seconds": self.seconds,
         }  # fmt: skip
@@ -247,6 +271,11 @@ class Foresight:
                 write_solution(self.policy.schedules[n], place / f"policy-{n}.json")
             if (best := self.clairvoyant[n]) is not None:
                 write_solution(best, place / f"hindsight-{n}.json")
+        strategies = [("mixture", own) for _, own in self.mixture]
+        strategies += [("run", own) for runs in self.runs.values() for own in runs]
+        for number, (kind, own) in enumerate(strategies):
+            for n, solution in enumerate(own.schedules):
+                write_solution(solution, place / f"{kind}-{number}-{n}.json")
         for name, certificate in self.certificates.items():
             write_json(certificate, place / f"certificate-{name}.json")
         write_json({"format": FORMAT, **self.to_dict()}, place / RESULT)
@@ -299,8 +328,8 @@ def foresight(
     first, up = futures.instances[0], futures.sense == "max"
     formulation = first.check_formulation(formulation)
     names = [next(iter(registered(first.family)))] if algorithms is None else list(algorithms)
-    cards = {name: build_algorithm(first.family, name, {}) for name in names}
-
+    for name in names:
+        build_algorithm(first.family, name, {})
     ends = begun + time_limit
     programs = ends - CERTIFYING * time_limit  # when the last of them ends
 
@@ -321,17 +350,11 @@ def foresight(
         pair = (solved.objective, solved.bound)
         clairvoyant.append(solved.solution)
         optima.append(Bounds(*(pair if up else pair[::-1])))
-    measured = dict[str, tuple[float, float | None, bool]]()
-    for name, built in cards.items():
-        strategies = run_on(futures, name, formulation, SEEDS)
-        mean = Strategy(
-            tuple(map(fmean, zip(*(strategy.values for strategy in strategies), strict=True)))
-        )
-        is_of = _is_of(built, policies, formulation) and _keeps_to(policies, futures, strategies)
-        known += strategies if is_of else []
-        expected = mean.expected(futures.probabilities)
-        measured[name] = expected, share_of(mean, optima, up), is_of
-    hindsight = _expected(optima, futures.probabilities)
+    runs = {name: run_on(futures, name, formulation, SEEDS) for name in names}
+    for name, strategies in runs.items():
+        built = build_algorithm(first.family, name, {})
+        if _is_of(built, policies, formulation) and _keeps_to(policies, futures, strategies):
+            known += strategies
     if game is not None:
         answers: _Answers = (
             game.best_online, game.policy, game.guarantee, game.deterministic, game.certificates
@@ -340,26 +363,40 @@ def foresight(
         answers = _search_policies(
             futures, policies, formulation, optima, clairvoyant, known, left, ends
         )
-    best, policy, mixed, deterministic, certificates = answers
-    price = at_least_1(_bounds_quotient(hindsight, best, up))
-    losses = list[Loss]()
-    for name in names:
-        expected, promised, comparable = measured[name]
-        alone = Bounds(expected, expected)
-        own_loss = at_least_1(_bounds_quotient(best, alone, up)) if comparable else None
-        ratio, commitment = _bounds_quotient(hindsight, alone, up), cards[name].card.commitment
-        losses.append(Loss(name, commitment, expected, ratio, own_loss, promised))
-    return Foresight(
-        futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
-        best_online=best, price=price, guarantee=mixed.interval,
-        guarantee_deterministic=deterministic, optima=tuple(optima),
-        losses_by_algorithm=tuple(losses), policy=policy, mixture=mixed.mixture,
-        weights=mixed.weights, clairvoyant=tuple(clairvoyant), certificates=certificates,
-        seconds=time.monotonic() - begun, notes=_notes(futures),
+    return assemble(
+        futures, policies, formulation, optima, answers, runs, clairvoyant,
+        time.monotonic() - begun,
     )  # fmt: skip
 
 
 _Answers = tuple[Bounds, Strategy | None, Guarantee, Bounds, dict[str, JsonObject]]
+
+
+def assemble(
+    futures: Futures, policies: str, formulation: str, optima: Sequence[Bounds], answers: _Answers,
+    runs: Mapping[str, Sequence[Strategy]], clairvoyant: Sequence[Solution | None], seconds: float,
+) -> Foresight:  # fmt: skip
+    """All that follows from what was solved and run."""
+    best, policy, mixed, deterministic, certificates = answers
+    up, hindsight = futures.sense == "max", _expected(optima, futures.probabilities)
+    losses = list[Loss]()
+    for name, strategies in runs.items():
+        built = build_algorithm(futures.instances[0].family, name, {})
+        mean = Strategy(tuple(map(fmean, zip(*(s.values for s in strategies), strict=True))))
+        expected = mean.expected(futures.probabilities)
+        alone, own_loss = Bounds(expected, expected), None
+        if _is_of(built, policies, formulation) and _keeps_to(policies, futures, strategies):
+            own_loss = at_least_1(_bounds_quotient(best, alone, up))
+        ratio, promised = _bounds_quotient(hindsight, alone, up), share_of(mean, optima, up)
+        losses.append(Loss(name, built.card.commitment, expected, ratio, own_loss, promised))
+    return Foresight(
+        futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
+        best_online=best, price=at_least_1(_bounds_quotient(hindsight, best, up)),
+        guarantee=mixed.interval, guarantee_deterministic=deterministic, optima=tuple(optima),
+        losses_by_algorithm=tuple(losses), policy=policy, mixture=mixed.mixture,
+        weights=mixed.weights, clairvoyant=tuple(clairvoyant), certificates=certificates,
+        seconds=seconds, runs=runs, notes=_notes(futures),
+    )  # fmt: skip
 
 
 def _search_policies(

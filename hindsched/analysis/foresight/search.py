@@ -22,9 +22,10 @@ from scipy.optimize import linprog
 from hindsched.analysis.bounds import Bounds
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
+from hindsched.instances.base import canonical_json
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.base import Commitments, offline_program
+from hindsched.models.base import RUN, Commitments, offline_program
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import build_algorithm, estimates_of
@@ -33,6 +34,8 @@ from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 
+RUNS = {"workers", "worker", "gpus", "servers"}
+"""What a row holds that says what runs; of the others, only parameter servers, no end depends."""
 CLOSE = 1e-6  # relative distance of two ends at which a search stops
 SMALL_PROGRAM = 12_000
 """Columns up to which blocks keep all slots; beyond, what known policies rule out is cut."""
@@ -375,3 +378,39 @@ def commit_greedily(
             return None
         schedules.append(made)
     return schedules
+
+
+def peeking(futures: Futures, policy: Sequence[Solution], policies: str) -> list[str]:
+    """Where a policy's schedules differ though their histories are equal, a line each."""
+    lines = list[str]()
+    rows = [
+        {**schedule.assignments(), **{name: list(rows) for name, rows in schedule.given_up.items()}}
+        for schedule in policy
+    ]
+    for s, instance in enumerate(futures.instances):
+        for at, job in enumerate(instance.jobs):
+            revealed, rows_here = futures.revealed(s, at), rows[s].get(job.name, ())
+            last = max([revealed, *(int(row["to"]) for row in rows_here)])
+            for t in range(revealed, last + 1) if policies == RUN else (revealed,):
+                other = next((o for o in futures.members(s, t) if o != s), None)
+                rows_there = () if other is None else rows[other].get(job.name, ())
+                if other is not None and _content_by_slot(
+                    rows_here, t, policies
+                ) != _content_by_slot(rows_there, t, policies):
+                    who = f"{instance.name} and {futures.instances[other].name}"
+                    lines.append(f"policy: {job.name} in slot {t} tells {who} apart")
+                    break
+    return lines
+
+
+def _content_by_slot(rows: Any, slot: int, policies: str) -> list[str]:
+    """What runs in a slot, or of one that commits in all, whatever chunks are called."""
+    contents = []
+    for row in rows:
+        if not RUNS & row.keys():
+            continue
+        content = {key: value for key, value in row.items() if key not in ("chunk", "from", "to")}
+        for t in range(int(row["from"]), int(row["to"]) + 1):
+            if policies != RUN or t == slot:
+                contents.append(canonical_json({**content, "slot": t}))
+    return sorted(contents)

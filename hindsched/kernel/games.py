@@ -19,31 +19,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import lcm
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from . import reading
 from .exact import Data, Interval, point
 from .reading import require
+from .rules import GAMES, Held, Rules
 
-Held = tuple[tuple[int, tuple[Any, ...]], ...]
-"""Last slots in order, each with the amounts of every resource that are held up to it."""
 Classes = tuple[int, ...]
 UNSEEN = ("name", "user", "tenant")  # of a job's record: no rule of a game depends on them
 STATES = 100_000
-
-
-class Rules(Protocol):
-    """What a family says of its game."""
-
-    scale: int  # payoffs are whole multiples of 1 / scale, rounded outward
-    commits: bool  # whether all of a job is decided when it is told
-    optional: bool  # whether jobs may stay out
-
-    def options(self, slot: int, kind: int, held: Held) -> Iterable[tuple[int, Held]]:
-        """Ways to begin a job, or to decide on it: what it pays, and what it holds."""
-
-    def rows(self, slot: int, kind: int, held: Held) -> list[Data]:
-        """What a solution says of one of them."""
 
 
 class State(NamedTuple):
@@ -76,7 +61,8 @@ class Game:
                 rows.append((instance.family.reveal_slot(instance.data, data), record, kinds[seen]))
             self.told.append(rows)
         self.slots = [sorted({slot for slot, _, _ in rows}) for rows in self.told]
-        self.rules: Rules = instances[0].problem(formulation).game(jobs, policies)
+        name, *facts = instances[0].problem(formulation).game(policies)
+        self.rules: Rules = GAMES[name](*facts, jobs)
 
     def split(self, futures: Classes, slot: int) -> list[tuple[Classes, tuple[int, ...]]]:
         """Classes of futures in a slot, each with the kinds of the jobs that are told in it."""

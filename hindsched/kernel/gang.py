@@ -8,7 +8,7 @@ its bound follows from the instance.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain, pairwise
 from math import lcm
@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 from . import reading, trees
 from .cheapest import Cheapest
 from .exact import Data, Interval, ceiling, common_step, point
-from .games import Held, Rules
 from .problem import ScenarioProblem
 from .reading import Progress, integer, require, silent
 from .trees import NEVER, Limits, between
@@ -135,11 +134,11 @@ class Problem(ScenarioProblem):
         """The jobs in order."""
         return list(self.jobs.values())
 
-    def game(self, jobs: Sequence[RigidJob], policies: str) -> Rules:
+    def game(self, policies: str) -> tuple[Any, ...]:
         """Jobs in one piece on the pool."""
         known = (self.kind, self.goal, policies) == ("non-preemptive", "completion", "run")
         require(known and not self.consolidated, "kind: the problem is no game")
-        return GangGame(self.room, self.seconds, jobs)
+        return "pool", self.room, self.seconds
 
     def decision_slot(self, name: str, feature: Any, k: int) -> int:
         """Slot in which a job begins that completes in slot k."""
@@ -288,29 +287,6 @@ class Problem(ScenarioProblem):
         end = max(row[1] for row in rows)
         broken.completion(given, end)
         return end
-
-
-class GangGame:
-    """Jobs in one piece on a pool of GPUs."""
-
-    commits = optional = False
-
-    def __init__(self, room: int, seconds: Any, jobs: Sequence[Any]) -> None:
-        self.room, self.jobs = room, jobs
-        slopes = [Fraction(job.w * seconds) for job in jobs]
-        self.scale = lcm(*(slope.denominator for slope in slopes))
-        self.slopes = [int(slope * self.scale) for slope in slopes]
-
-    def options(self, slot: int, kind: int, held: Held) -> Iterator[tuple[int, Held]]:
-        """The job begins now, if its GPUs are free."""
-        job = self.jobs[kind]
-        if job.g + sum(amounts[0] for _, amounts in held) <= self.room:
-            end = slot + job.p - 1
-            yield self.slopes[kind] * (end - job.s), ((end, (job.g,)),)
-
-    def rows(self, slot: int, kind: int, held: Held) -> list[Data]:
-        """What a solution says of a choice."""
-        return [{"from": slot, "to": held[0][0], "gpus": self.jobs[kind].g}]
 
 
 class Steps:

@@ -11,18 +11,17 @@ changes no completion. So own terms are on the workers of a slot and on the comp
 answers them and prices with exactly its work, or, where it may be given up, with less.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import lcm
-from operator import add, itemgetter, le
+from operator import add, itemgetter
 from typing import Any, ClassVar
 
 from . import reading, trees
 from .cheapest import cheapest_units
 from .exact import Data, Interval, ceiling, point, total, utility
-from .games import Held, Rules
 from .problem import ScenarioProblem
 from .reading import Progress, require, silent
 from .trees import NEVER, Limits, between
@@ -129,11 +128,11 @@ class Problem(ScenarioProblem):
         """The jobs in order."""
         return list(self.jobs.values())
 
-    def game(self, jobs: Sequence[ElasticJob], policies: str) -> Rules:
+    def game(self, policies: str) -> tuple[Any, ...]:
         """Jobs that are decided as they arrive, on one server for workers and one for PSs."""
         alone = policies == "commit" and all(len(known) == 1 for known in self.servers.values())
         require(alone, "kind: the problem is no game")
-        return OasisGame(self, jobs)
+        return "elastic", self
 
     def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
         """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
@@ -199,57 +198,6 @@ class _Multipliers:
     terms: Mapping[str, Mapping[tuple[int, int, str], Any]]  # by job; first and last slot
     may_give_up: bool
     below: int  # a denominator of all terms
-
-
-class OasisGame:
-    """Jobs that are decided when they arrive, on one server for workers and one for PSs."""
-
-    commits = optional = True
-    scale = FINEST
-
-    def __init__(self, problem: Any, jobs: Sequence[Any]) -> None:
-        self.jobs, self.horizon = jobs, problem.horizon
-        resources = problem.instance["resources"]
-        self.names, rooms = zip(*(next(iter(problem.servers[side].items())) for side in SIDES),
-                                strict=True)  # fmt: skip
-        self.room = tuple(room.get(r, 0) for room in rooms for r in resources)
-        self.needs = [
-            [tuple(n * job.demand["worker"].get(r, 0) for r in resources)
-             + tuple(job.needed(n) * job.demand["ps"].get(r, 0) for r in resources)
-             for n in range(min(job.most, job.work) + 1) if job.needed(n) <= n] for job in jobs
-        ]  # fmt: skip
-
-    def rows(self, slot: int, kind: int, held: Held) -> list[Data]:
-        """What a solution says of a choice."""
-        counts = ((t, self.needs[kind].index(use)) for t, use in held)
-        (worker, ps), needed = self.names, self.jobs[kind].needed
-        return [{"from": t, "to": t, "workers": {worker: n}, "ps": {ps: needed(n)}}
-                for t, n in counts]  # fmt: skip
-
-    def options(self, slot: int, kind: int, held: Held) -> Iterator[tuple[int, Held]]:
-        """The job stays out, or has workers in slots, exactly as many as its work."""
-        yield 0, ()
-        job, needs, used = self.jobs[kind], self.needs[kind], dict(held)
-        most, last = [], self.horizon
-        for t in range(slot, last + 1):
-            free = [c - u for c, u in zip(self.room, used.get(t, (0,) * len(self.room)),
-                                          strict=True)]  # fmt: skip
-            fits = [all(map(le, need, free)) for need in needs]
-            most.append(fits.index(False) - 1 if False in fits else len(needs) - 1)
-
-        def spread(at: int, left: int) -> Iterator[Held]:
-            """Workers from a slot on; the last slot has one at least."""
-            if not left:
-                yield ()
-            elif sum(most[at:]) >= left:
-                for n in range(min(most[at], left) + 1):
-                    mine: Held = ((slot + at, needs[n]),) if n else ()
-                    reading.spend(50)
-                    for rest in spread(at + 1, left - n):
-                        yield mine + rest
-
-        for rows in spread(0, job.work):
-            yield ceiling(job.value(rows[-1][0]).high * FINEST), rows
 
 
 class OasisPricing:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from .exact import Data, Interval
-from .games import Rules
 from .reading import Progress, require, silent
 from .verdict import Verdict
 
@@ -51,8 +50,8 @@ class ScenarioProblem(FamilyProblem):
         """The jobs in the instance's order."""
 
     @abstractmethod
-    def game(self, jobs: Sequence[Any], policies: str) -> Rules:
-        """Rules of the game with jobs by kind; `RefusedFile` if the problem is none."""
+    def game(self, policies: str) -> tuple[Any, ...]:
+        """Word of the game in `rules`, and what it is told; `RefusedFile` if there is none."""
 
     @classmethod
     def reveal_slot(cls, instance: Data, job: Data) -> int:

@@ -26,7 +26,6 @@ from typing import Any
 from . import reading, trees
 from .cheapest import Kind, cheapest_slots, cheapest_units, ways
 from .exact import Data, Interval, ceiling, common_step, point, total
-from .games import Held, Rules
 from .problem import ScenarioProblem
 from .reading import Progress, require, silent
 from .trees import NEVER, Limits, between
@@ -201,10 +200,10 @@ class WindowProblem(ScenarioProblem):
         """The jobs in order."""
         return self.jobs
 
-    def game(self, jobs: Sequence[WindowJob], policies: str) -> Rules:
+    def game(self, policies: str) -> tuple[Any, ...]:
         """Jobs in one window on the servers."""
         require(policies == "run" and not self.cluster.in_pieces, "kind: the problem is no game")
-        return WindowGame(self.cluster, jobs)
+        return "windows", self.cluster
 
     def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
         """Sum over jobs of the cheapest mode, start and placement at prices, less their worth.
@@ -293,72 +292,6 @@ class WindowProblem(ScenarioProblem):
                 if used := y.get(h, 0) * d + z.get(h, 0) * s:
                     load = cluster.equations[of], h, label, room
                     broken.loads[load].append((first, last, used, name))
-
-
-class WindowGame:
-    """Jobs that run once, in one window."""
-
-    commits, scale = False, FINEST
-
-    def __init__(self, cluster: WindowCluster, jobs: Sequence[Any]) -> None:
-        self.cluster, self.jobs = cluster, jobs
-        self.optional = not cluster.must_complete
-        self.room = tuple(amount for sizes in cluster.servers.values() for amount in sizes)
-        self.ways = cache(self._ways)
-        self.costs = cache(self._cost)
-
-    def options(self, slot: int, kind: int, held: Held) -> Iterator[tuple[int, Held]]:
-        """The job begins now, in a mode, on what is free."""
-        used = [sum(amounts) for amounts in zip(*(part for _, part in held), strict=True)]
-        free = [c - u for c, u in zip(self.room, used or [0] * len(self.room), strict=True)]
-        size, seen = len(self.room) // len(self.cluster.servers), set[Any]()
-        before = [tuple(use[at : at + size] for _, use in held)
-                  for at in range(0, len(self.room), size)]  # fmt: skip
-        for length, use in self.ways(kind):
-            end = slot + length - 1
-            if end <= (self.cluster.last or end) and all(map(le, use, free)):
-                parts = ((self.room[at : at + size], held, use[at : at + size]) for at, held in
-                         zip(range(0, len(self.room), size), before, strict=True))  # fmt: skip
-                alike = end, tuple(sorted(parts))
-                if alike not in seen:  # servers of one size that hold the same are one
-                    seen.add(alike)
-                    yield self.costs(kind, end), ((end, use),)
-
-    def rows(self, slot: int, kind: int, held: Held) -> list[Data]:
-        """What a solution says of a choice."""
-        ((end, use),), servers = held, list(self.cluster.servers)
-        w, p, crew, host, units = self.ways(kind)[end - slot + 1, use]
-        workers = {h: n for h, n in zip(servers, crew, strict=True) if n}
-        row = {"from": slot, "to": end, "worker_type": w, "workers": workers}
-        return [row if p is None else {**row, "ps": {servers[host]: units}, "ps_type": p}]
-
-    def _cost(self, kind: int, end: int) -> int:
-        """What an end pays: a cost rounded down, a revenue up."""
-        reading.spend(4000)
-        return int(self.jobs[kind].cost(end).low * FINEST // 1) * self.cluster.sign
-
-    def _ways(self, kind: int) -> dict[tuple[int, tuple[Any, ...]], Any]:
-        """By duration and use: types, workers by server, the PSs' host and how many."""
-        modes = list(self.cluster.modes(self.jobs[kind]))
-        return {(mode[0], use): how for mode in modes for use, how in self._places(mode)}
-
-    def _places(self, mode: Mode) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        _, w, p, q, n, _ = mode
-        (demand, _), (size, _) = self.cluster.workers[w], self.cluster.ps[p]
-        servers = list(self.cluster.servers.values())
-        rooms = [range(min(n, fit(capacity, demand)) + 1) for capacity in servers]
-        for held in product(*rooms):
-            reading.spend(20)
-            if sum(held) != n:
-                continue
-            for host, mine in enumerate(held):
-                if q != (mine == n):
-                    continue
-                units = self.cluster.needed(w, p, n - mine)
-                use = tuple(y * e + units * s * (h == host) for h, y in enumerate(held)
-                            for e, s in zip(demand, size, strict=True))  # fmt: skip
-                if all(map(le, use, self.room)):
-                    yield use, (w, p, held, host, units)
 
 
 class WindowPricing:

@@ -11,7 +11,8 @@ from typing import Any
 
 from hindsched.analysis.foresight.states import Moves, StateGame
 from hindsched.instances.base import Instance, JobRecord
-from hindsched.kernel.games import Game, Held, State, frozen
+from hindsched.kernel.games import Game, State, frozen
+from hindsched.kernel.rules import Held
 from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, draws
 from hindsched.solutions.base import Assignment, Solution, build_solution
 

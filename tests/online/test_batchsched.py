@@ -13,7 +13,7 @@ from hindsched.online.batchsched.algorithms import (
     declared_estimates,
     theorem,
 )
-from hindsched.online.engines.batching import ExponentialLedger, Offer
+from hindsched.online.engines.batching import ExponentialLedger, Offer, enough_rounds
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.simulator import environment_of, simulate
 from tests.online.test_baselines import gangs
@@ -34,6 +34,7 @@ def starts(run):
         ("batchsched", {"alpha": 2}, 103, {"j1": 5, "j0": 9, "j2": 9}),
         ("batchsched", {"alpha": 4}, 175, {"j1": 9, "j0": 17, "j2": 17}),
         ("batchsched-exact", {"alpha": 2}, 103, {"j1": 5, "j0": 9, "j2": 9}),
+        ("batchsched-terminating", {}, 67, {"j1": 3, "j0": 5, "j2": 5}),
         ("batchsched-adaptive", {}, 67, {"j1": 3, "j0": 5, "j2": 5}),
     ],
 )
@@ -43,6 +44,31 @@ def test_b1_and_b2(architecture, name, settings, objective, begin, engine):
     assert run.violations == []
     assert run.objective == objective
     assert starts(run) == begin
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "begin"),
+    [
+        # Batches at 2 and 4. As printed those slots begin at 4 tau: 9-10 and 11-12, then 17.
+        ("batchsched", {}, [9, 11, 17]),
+        # The first batch takes two sub-rounds of tau = 2 slots, 3-4 and 5-6, and ends.
+        ("batchsched-terminating", {}, [3, 5, 7]),
+        ("batchsched-adaptive", {"tight_slots": False}, [3, 4, 5]),
+        # gamma = 2 log2 1.2 < 1: one sub-round is enough, and the second job waits for tau = 4.
+        ("batchsched-terminating", {"price_base": 1.2}, [3, 5, 6]),
+    ],
+)
+def test_a_batch_that_ends_when_all_is_planned(name, settings, begin):
+    one_gpu = ([(1, 9)], [(1, 1)], [1])
+    inst = gangs((1, 1, 1), (1, 1, 1), (2, 1, 1), sizes=one_gpu)
+    run = simulate(inst, name, settings=settings)
+    assert run.violations == []
+    assert starts(run) == {f"j{k}": slot for k, slot in enumerate(begin)}
+
+
+def test_rounds_after_which_a_doubling_approximation_has_all_weight():
+    assert [enough_rounds(total, 1, 2.0) for total in (1, 7, 8)] == [1, 3, 4]  # 8 / 2^3 = 1
+    assert enough_rounds(8, 1, 1.0) == 1
 
 
 @pytest.mark.parametrize("architecture", BOTH)

@@ -122,6 +122,7 @@ SETTINGS = {
         ("alpha", 0), ("price_base", 1.0), ("price_base", INFINITE), ("density_scale", 0),
         ("order", "size"),
     ],
+    ("batchsched", "batchsched-terminating"): [("alpha", "each-batch")],
     ("batchsched", "antman"): [("guaranteed", 2), ("patience", -1), ("rule", "size")],
     ("batchsched", "tiresias"): [("restore_slots", -1)],
     ("batchsched", "tiresias-l"): [("limits", [2, 1]), ("limits", [0]), ("promotion", -1)],
@@ -130,7 +131,8 @@ SETTINGS = {
         ("rounds", 0), ("rounds", 10**8), ("theta_workers", 1.0), ("theta_ps", 1e308),
         ("theta_scale", 0), ("theta_scale", float("nan")), ("origin", "tomorrow"),
     ],
-    ("edgecloud", "batchsche"): [("price_base", 1.0)],
+    ("edgecloud", "batchsche"): [("price_base", 1.0), ("alpha", 0)],
+    ("astraea", "batchsche"): [("alpha", "four")],
     ("mlbroker", "mlbroker"): [
         ("epsilon", 0), ("epsilon", INFINITE), ("big_m_factor", 0), ("rounding", "up"),
         ("price", "none"),

@@ -28,7 +28,7 @@ from hindsched.online.baselines.cluster import Placement
 from hindsched.online.baselines.ranked import comparable
 from hindsched.online.baselines.relaxing_baselines import relaxing_baselines
 from hindsched.online.cluster_state import whole_window
-from hindsched.online.engines.batching import Admission
+from hindsched.online.engines.batching import Admission, Alpha
 from hindsched.online.engines.dual_price import RESIDUAL, DualPrice, Learning
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import ServerBatches
@@ -147,8 +147,10 @@ class TenantBatches(ServerBatches):
 
     solution = AstraeaSolution
 
-    def __init__(self, instance: AstraeaInstance, tenant: int, weights: Weights) -> None:
-        super().__init__(alpha=None)
+    def __init__(
+        self, instance: AstraeaInstance, tenant: int, weights: Weights, alpha: Alpha
+    ) -> None:
+        super().__init__(alpha)
         self.cluster: AstraeaInstance = tenant_alone(instance, tenant)
         self.weights = weights
 
@@ -162,29 +164,32 @@ class TenantBatches(ServerBatches):
 
 
 class AstraeaBatchsche(protocol.OnlineAlgorithm):
-    """A_online of batchsched (adaptive) for each tenant on its own servers, without sharing.
+    """A_online of batchsched for each tenant on its own servers, without sharing.
 
     Each tenant's jobs wait for geometric batches; a batch is planned by posted exponential prices
     per server and type that maximise the number (or the value) of jobs within the batch's horizon,
-    in as many sub-rounds as it takes. F, the range of weights per volume, is estimated from the
+    in sub-rounds. F, the range of weights per volume, is estimated from the
     tenant's jobs seen so far.
 
     Parameters
     ----------
     weights : {"unit", "value"}
         w_j: 1, or the utility of completing at once.
+    alpha : int or "per-batch", optional
+        Sub-rounds of a batch, see `GeometricBatches`: the printed 4, per batch, or None for
+        work-conserving batches.
     """
 
     card = protocol.Capabilities(published="MobiHoc 2020")
 
-    def __init__(self, weights: Weights = "unit") -> None:
-        self.weights = weights
+    def __init__(self, weights: Weights = "unit", alpha: Alpha = None) -> None:
+        self.weights, self.alpha = weights, alpha
 
     def start(self, environment: protocol.Environment) -> None:
         """Begin with every tenant's servers empty."""
         cluster: AstraeaInstance = environment.cluster
         self._tenants = {
-            tenant.name: TenantBatches(cluster, u, self.weights)
+            tenant.name: TenantBatches(cluster, u, self.weights, self.alpha)
             for u, tenant in enumerate(cluster.tenants)
         }
         for batches in self._tenants.values():

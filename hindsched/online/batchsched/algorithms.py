@@ -2,8 +2,9 @@
 
 ``batchsched`` is the paper's: alpha sub-rounds of Algorithm 3 with Algorithm 4 and exactly these
 repairs: N-hat reset per (t, n), g <= N - 1, s >= 1 and the least sufficient, no feasible g means
-infeasible. ``batchsched-exact`` places by the exact routine instead. ``batchsched-adaptive`` is
-exact and work-conserving.
+infeasible. ``batchsched-terminating`` follows the paper's words after Theorem 5: alpha per batch by
+(6), and a batch ends when all of it is planned. ``batchsched-exact`` places by the exact routine
+instead. ``batchsched-adaptive`` is exact and work-conserving.
 
 ``tau_i`` is a batch's horizon, ``alpha`` its number of sub-rounds; for lambda and F see
 `engines.server_batches`.
@@ -35,7 +36,14 @@ from hindsched.online.baselines.relaxing_baselines import relaxing, relaxing_bas
 from hindsched.online.batchsched.baselines import AntMan, Wspt
 from hindsched.online.batchsched.dynamics import BatchschedCluster, BatchschedState
 from hindsched.online.cluster_state import whole_window
-from hindsched.online.engines.batching import Admission, Offer, Rows
+from hindsched.online.engines.batching import (
+    PER_BATCH,
+    Admission,
+    Alpha,
+    Offer,
+    Rows,
+    enough_rounds,
+)
 from hindsched.online.engines.dual_price import RESIDUAL, DualPrice, Learning
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.engines.reoptimise import Reoptimise
@@ -135,8 +143,8 @@ class BatchschedOnline(ServerBatches):
 
     Parameters
     ----------
-    alpha : int, optional
-        Sub-rounds set aside in each batch; None for work-conserving batches.
+    alpha : int or "per-batch", optional
+        Sub-rounds of a batch, see `GeometricBatches`; None for work-conserving batches.
     order : {"index", "weight", "density"}
         Order in which Algorithm 3 asks the jobs; the paper's is ``index``.
     tight_slots : bool
@@ -155,7 +163,7 @@ class BatchschedOnline(ServerBatches):
     solution = BatchschedSolution
 
     def __init__(
-        self, alpha: Count | None = OBSERVED_ALPHA, order: Order = "index",
+        self, alpha: Alpha = OBSERVED_ALPHA, order: Order = "index",
         tight_slots: bool = False, price_base: PriceBase | None = None,
         density_scale: Positive = 1.0, declared: bool = True, engine: Engine = "oracle",
     ) -> None:  # fmt: skip
@@ -191,6 +199,23 @@ class BatchschedOnline(ServerBatches):
         return sorted(jobs, key=worth, reverse=True)
 
 
+class BatchschedTerminating(BatchschedOnline):
+    """A_online as in the paper's simulations: alpha per batch, which ends when all is planned.
+
+    Parameters
+    ----------
+    alpha, order, tight_slots, price_base, density_scale, declared, engine
+        As in `BatchschedOnline`.
+    """
+
+    def __init__(
+        self, alpha: Alpha = PER_BATCH, order: Order = "index", tight_slots: bool = False,
+        price_base: PriceBase | None = None, density_scale: Positive = 1.0, declared: bool = True,
+        engine: Engine = "oracle",
+    ) -> None:  # fmt: skip
+        super().__init__(alpha, order, tight_slots, price_base, density_scale, declared, engine)
+
+
 class BatchschedExact(BatchschedOnline):
     """A_online with the exact placement routine in place of Algorithm 4."""
 
@@ -210,7 +235,7 @@ class BatchschedAdaptive(BatchschedExact):
     """
 
     def __init__(
-        self, alpha: Count | None = None, order: Order = "index", tight_slots: bool = False,
+        self, alpha: Alpha = None, order: Order = "index", tight_slots: bool = False,
         price_base: PriceBase | None = None, density_scale: Positive = 1.0, declared: bool = True,
         engine: Engine = "oracle", left_shift: bool = False,
     ) -> None:  # fmt: skip
@@ -385,12 +410,14 @@ def theorem(instance: BatchschedInstance) -> Theorem:
     log_base = math.log2(2.0 * horizon * servers * resources * spread + 1.0)
     gamma = 2.0 * log_base
     weights = np.array([job.weight for job in instance.jobs], dtype=float)
-    alpha = _alpha(float(weights.sum()), float(weights.min()), gamma)
+    alpha = enough_rounds(float(weights.sum()), float(weights.min()), gamma)
     batches: dict[int, float] = {}
     for job in instance.jobs:
         first = 1 << math.ceil(math.log2(job.arrival + 1))
         batches[first] = batches.get(first, 0.0) + float(job.weight)
-    per_batch = {tau: _alpha(w, float(weights.min()), gamma) for tau, w in sorted(batches.items())}
+    per_batch = {
+        tau: enough_rounds(w, float(weights.min()), gamma) for tau, w in sorted(batches.items())
+    }
     units = (instance.worker_demand, instance.ps_demand)
     share = largest_share((demand, instance.server_capacity) for demand in units)
     # In units of the smallest density every job's least volume satisfies 1 <= w / sum f <= F.
@@ -411,12 +438,6 @@ def theorem(instance: BatchschedInstance) -> Theorem:
     )  # fmt: skip
 
 
-def _alpha(total: float, least: float, gamma: float) -> int:
-    """(6): sub-rounds after which the accepted weight reaches the optimum's."""
-    shrink = math.log2(gamma) - math.log2(gamma - 1.0)
-    return math.floor((math.log2(total) - math.log2(least)) / shrink) + 1
-
-
 def declared_estimates(instance: BatchschedInstance) -> JsonObject:
     """Smallest and largest weight per least volume: the future's share."""
     values = densities(instance)
@@ -427,6 +448,7 @@ def declared_estimates(instance: BatchschedInstance) -> JsonObject:
 ONLINE = FamilyOnline(
     algorithms={
         "batchsched": BatchschedOnline,
+        "batchsched-terminating": BatchschedTerminating,
         "batchsched-exact": BatchschedExact,
         "batchsched-adaptive": BatchschedAdaptive,
         "dual-price": BatchschedDualPrice,

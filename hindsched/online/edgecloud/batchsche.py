@@ -188,6 +188,9 @@ class EdgecloudBatchsche(batching.GeometricBatches):
 
     Parameters
     ----------
+    alpha : int or "per-batch", optional
+        Sub-rounds of a batch, see `GeometricBatches`: the printed 4, per batch, or None for
+        work-conserving batches.
     price_base : float, optional
         Above 1; None for the published ``2 tau H R F + 1``, in which R = 1 (workers) and F = 1 (a
         job is worth its work). With 2 the price of a full type is 1: a worker-slot is then worth
@@ -196,8 +199,11 @@ class EdgecloudBatchsche(batching.GeometricBatches):
 
     card = Capabilities(published="MobiHoc 2020")
 
-    def __init__(self, price_base: Annotated[float, Field(gt=1)] | None = None) -> None:
-        super().__init__(None)
+    def __init__(
+        self, alpha: batching.Alpha = None,
+        price_base: Annotated[float, Field(gt=1)] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(alpha)
         self.price_base = price_base
 
     def start(self, environment: Environment) -> None:
@@ -206,6 +212,14 @@ class EdgecloudBatchsche(batching.GeometricBatches):
         self.cluster: EdgecloudInstance = environment.cluster
         self._storage = StorageLedger(self.cluster)
         self._ps: dict[str, int] = {}
+
+    def weight(self, job: EdgecloudJob) -> float:
+        """A job's work at the edge, in slots."""
+        return float(job.chunks * job.chunk_slots(self.cluster.slot_seconds, in_cloud=False))
+
+    def base(self, horizon: int) -> float:
+        """Lambda, as set or ``2 tau H R F + 1`` with R = F = 1."""
+        return self.price_base or 2.0 * horizon * len(self.cluster.servers) + 1.0
 
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[batching.Admission]:
         """Ask the jobs in order of arrival; a job is worth its work.
@@ -218,12 +232,10 @@ class EdgecloudBatchsche(batching.GeometricBatches):
             places = self.cluster.places(job)
             if not self.cluster.has_cloud(job) and sum(room[s] for s, _ in places) < job.chunks:
                 raise no_room(job)
-        price_base = self.price_base or 2.0 * horizon * len(self.cluster.servers) + 1.0
-        base, storage = self.round_base, self._storage
-        current = EdgeCloudRound(self.cluster, base, horizon, storage, price_base)
-        seconds = self.cluster.slot_seconds
-        values = [float(j.chunks * j.chunk_slots(seconds, in_cloud=False)) for j in jobs]
-        admitted = batching.post_prices(current, jobs, values)
+        current = EdgeCloudRound(
+            self.cluster, self.round_base, horizon, self._storage, self.base(horizon)
+        )
+        admitted = batching.post_prices(current, jobs, [self.weight(job) for job in jobs])
         self.post(current.ledger, [kind for _, kind in current.columns])
         self._ps |= current.ps
         return admitted

@@ -4,27 +4,39 @@ A family brings a `BatchRound`: an empty cluster of some slots that offers a job
 schedule at the posted prices. At time ``tau_i = first_horizon 2**(i - 1)`` the unscheduled jobs
 that arrived strictly before are planned in sub-rounds, each on an empty cluster of ``tau_i`` slots.
 With a fixed number alpha of them sub-round k runs in the slots ``(alpha + k - 1) tau_i + 1 ..
-(alpha + k) tau_i``, so that intervals never overlap; without, each starts right after the last slot
-of the one before (work-conserving).
+(alpha + k) tau_i``, so that intervals never overlap. With alpha per batch a batch begins where the
+slots set aside for the one before end, and sets aside those of the sub-rounds that it uses. Without
+alpha each sub-round starts right after the last slot of the one before (work-conserving).
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
-from hindsched.online.protocol import NOTHING, Decision, Environment, OnlineAlgorithm, Report
+from hindsched.online.protocol import (
+    NOTHING,
+    Count,
+    Decision,
+    Environment,
+    OnlineAlgorithm,
+    Report,
+)
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.oracles.rows import PriceRow
 
 Rows = dict[str, list[Assignment]]
+PER_BATCH: Literal["per-batch"] = "per-batch"
+Alpha = Count | Literal["per-batch"] | None
+"""Sub-rounds of a batch: a number, as many as (6) asks of each batch, or as many as it takes."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +128,20 @@ def post_prices(
 class GeometricBatches(OnlineAlgorithm):
     """Batches at geometrically increasing times from `first_horizon`, planned in sub-rounds.
 
-    Their number alpha, whose slots are set aside whether used or not, is as printed; None is for
-    work-conserving batches: a batch begins when the one before has ended, a sub-round right after
-    the last slot of the one before, until all jobs are planned or none was accepted.
+    Parameters
+    ----------
+    alpha : int or "per-batch", optional
+        A number of sub-rounds, whose slots are set aside whether used or not, is as printed.
+        ``per-batch`` is the paper's words after Theorem 5: at most as many as `most_rounds` says,
+        and the batch ends when all of it is planned; it begins when the slots set aside before have
+        ended. None is for work-conserving batches: one begins when the one before has ended, a
+        sub-round right after the last slot of the one before. Unless alpha is a number a sub-round
+        that accepts nothing ends the batch, as all later ones would accept nothing either.
+    first_horizon : int
+        When the first batch is planned.
     """
 
-    def __init__(self, alpha: int | None, first_horizon: int = 1) -> None:
+    def __init__(self, alpha: Alpha, first_horizon: int = 1) -> None:
         self.alpha, self.first_horizon = alpha, first_horizon
 
     def start(self, environment: Environment) -> None:
@@ -130,6 +150,7 @@ class GeometricBatches(OnlineAlgorithm):
         self._waiting: list[JobRecord] = []
         self._horizon = self.first_horizon
         self.last_slot = 0  # that any planned job uses
+        self._reserved = 0  # last slot that a batch has set aside
         self._intervals: list[JsonObject] = []
         self._most_rounds = 0
         self._ledger: list[JsonObject] = []
@@ -150,11 +171,13 @@ class GeometricBatches(OnlineAlgorithm):
 
     def _plan(self, batch: list[JobRecord], horizon: int) -> Rows:
         self.batch = left = list(batch)
-        base = self.alpha * horizon if self.alpha is not None else max(horizon, self.last_slot)
+        printed, most = isinstance(self.alpha, int), self.most_rounds(batch, horizon)
+        after = self._reserved if self.alpha == PER_BATCH else self.last_slot
+        base = most * horizon if printed else max(horizon, after)
         accepted: list[int] = []
         interval = {"horizon": horizon, "jobs": len(batch), "first_slot": base + 1}
         rows: Rows = {}
-        while left and (self.alpha is None or len(accepted) < self.alpha):
+        while left and len(accepted) < most:
             self.round_base = base
             admitted = self.run_round(left, horizon)
             accepted.append(len(admitted))
@@ -167,15 +190,18 @@ class GeometricBatches(OnlineAlgorithm):
                      "cost": offer.cost, "dual": admission.dual}
                 )  # fmt: skip
             left = [job for job in left if job.name not in rows]
-            if self.alpha is not None:
-                base += horizon
-            elif admitted:
-                base += max(admission.offer.last for admission in admitted)
-            else:
+            if not (admitted or printed):
                 break
+            used = max((admission.offer.last for admission in admitted), default=0)
+            base += used if self.alpha is None else horizon
+        self._reserved = base
         self._intervals.append({**interval, "accepted": accepted})
         self._most_rounds = max(self._most_rounds, sum(count > 0 for count in accepted))
         return self.settle(horizon, rows)
+
+    def most_rounds(self, batch: list[JobRecord], horizon: int) -> int:
+        """Most sub-rounds of a batch; each that is used plans a job."""
+        return self.alpha if isinstance(self.alpha, int) else len(batch) + 1
 
     def settle(self, horizon: int, rows: Rows) -> Rows:
         """Change the planned rows of the batch, by job name, before they are decided."""
@@ -222,3 +248,39 @@ class GeometricBatches(OnlineAlgorithm):
             "most_rounds_used": self._most_rounds,
             "ledger": list(self._ledger),
         }
+
+
+def enough_rounds(total: float, least: float, gamma: float) -> int:
+    """Rounds of a `gamma`-approximation after which the weight accepted reaches the optimum's (6).
+
+    The jobs weigh `total`, and none less than `least`.
+    """
+    if gamma <= 1:
+        return 1
+    shrink = math.log2(gamma) - math.log2(gamma - 1.0)
+    return math.floor((math.log2(total) - math.log2(least)) / shrink) + 1
+
+
+class WeightedBatches(GeometricBatches):
+    """A_online of MobiHoc 2020: jobs have weights, and lambda is the base of a batch's prices."""
+
+    @abstractmethod
+    def weight(self, job: Any) -> float:
+        """What a job's completion is worth."""
+
+    @abstractmethod
+    def base(self, horizon: int) -> float:
+        """Lambda of a batch."""
+
+    def start(self, environment: Environment) -> None:
+        """Begin with no jobs."""
+        super().start(environment)
+        self._least = math.inf  # weight of any job seen
+
+    def most_rounds(self, batch: list[JobRecord], horizon: int) -> int:
+        """Per batch by (6) from w(J_i), the least weight seen and gamma = 2 log2 lambda."""
+        if self.alpha != PER_BATCH or not batch:
+            return super().most_rounds(batch, horizon)
+        weights = [self.weight(job) for job in batch]
+        self._least = min(self._least, *weights)
+        return enough_rounds(sum(weights), self._least, 2.0 * math.log2(self.base(horizon)))

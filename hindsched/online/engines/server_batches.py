@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hindsched.arrays import Floats
+from hindsched.instances.base import JobRecord
 from hindsched.instances.modes import Modes, WindowInstance, modes, ps_for
 from hindsched.online.engines.batching import (
     Admission,
     BatchRound,
     ExponentialLedger,
-    GeometricBatches,
     Offer,
+    WeightedBatches,
     post_prices,
 )
 from hindsched.online.protocol import Environment
@@ -86,7 +87,7 @@ class ServerRound(BatchRound):
         self.search.prices[:, :, offer.start - 1 : offer.last] = prices.transpose(1, 2, 0)
 
 
-class ServerBatches(GeometricBatches):
+class ServerBatches(WeightedBatches):
     """A_online on `cluster`, which a subclass sets; F is estimated from the jobs seen."""
 
     cluster: WindowInstance
@@ -130,11 +131,20 @@ class ServerBatches(GeometricBatches):
         """The order in which jobs are asked: that of arrival."""
         return jobs
 
-    def run_round(self, jobs: list[Any], horizon: int) -> list[Admission]:
-        """Algorithm 3 on an empty cluster, about the jobs that ever fit."""
+    def fitting(self, jobs: list[Any]) -> list[Any]:
+        """The jobs that ever fit; their densities are known from now on."""
         able = [job for job in jobs if len(self.modes_of(job))]
         for job in able:
             self.density(job)
+        return able
+
+    def most_rounds(self, batch: list[JobRecord], horizon: int) -> int:
+        """Of the jobs that ever fit."""
+        return super().most_rounds(self.fitting(batch), horizon)
+
+    def run_round(self, jobs: list[Any], horizon: int) -> list[Admission]:
+        """Algorithm 3 on an empty cluster, about the jobs that ever fit."""
+        able = self.fitting(jobs)
         last = horizon if self.tight_slots else horizon - 1
         return self.plan_round(self.ordered(able), horizon, last) if able and last >= 1 else []
 

@@ -154,6 +154,11 @@ class EdgecloudInstance(base.Instance):
         )
 
     @base.cluster_property
+    def ps_list(self) -> tuple[tuple[int, str], ...]:
+        """Server and type of each PS at the edge."""
+        return tuple((s, kind) for s, server in enumerate(self.servers) for kind in server.ps)
+
+    @base.cluster_property
     def worker_index(self) -> dict[tuple[str, int], int]:
         """Position in `worker_list` by (server's name, number on the server)."""
         return {(self.servers[s].name, n): w for w, (s, n, _) in enumerate(self.worker_list)}

@@ -2,8 +2,9 @@
 
 ``no-migration`` (default) is problem (2) with every chunk on one worker, which is what A_online may
 do; ``literal`` is (2) as printed, which lets work move and split: another problem, with another
-optimum. Both carry the storage rows of problem (7) where storage is limited. Their rules are in
-``problem_two.py``, the linear relaxations (4) and (8) and their duals in ``relaxations.py``.
+optimum. Both carry the storage rows of problem (7) where storage is limited. The paper's rules are
+in ``printed.py``, tighter ones in ``problem_two.py``, the linear relaxations (4) and (8) and their
+duals in ``relaxations.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import base
 from hindsched.models.algebra import Expr, Model
+from hindsched.models.edgecloud.printed import printed_problem_two
 from hindsched.models.edgecloud.problem_two import problem_two
 from hindsched.models.edgecloud.relaxations import build_dual
 from hindsched.models.edgecloud.sets import (
@@ -36,7 +38,10 @@ from hindsched.solutions.edgecloud.list_schedule import Past, read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
-FORMS: dict[str, tuple[str, ...]] = {"no-migration": ("strong",), "literal": (base.PRINTED,)}
+FORMS: dict[str, tuple[str, ...]] = {
+    "no-migration": ("strong",),
+    "literal": ("slots", base.PRINTED),
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -67,6 +72,13 @@ class EdgecloudProgram(ProblemTwo, base.OfflineProgram[EdgecloudSolution]):
         last = [solution.completion(job.name) or 0 for job in instance.jobs]
         counts: Counter[tuple[str, object]] = Counter()
         seen: set[tuple[int, int]] = set()
+        printed = self.form == base.PRINTED
+        for key in ps_of_holds(instance, solution.holds.rows()):
+            counts["z" if len(key) == 3 else "z_cloud", key] = 1
+        for (j, s), most in solution.stored_chunks().items():
+            counts.update(
+                {("x", (j, s, t)): most for t in range(instance.arrivals[j], last[j] + 1)}
+            )
         for j, chunk, place, first, end in solution.runs.rows():
             zeta = int(solution.all_cloud[j])
             start = first if may_wait_in_cloud(instance, j) else self.sets.from_cloud[j]
@@ -80,9 +92,9 @@ class EdgecloudProgram(ProblemTwo, base.OfflineProgram[EdgecloudSolution]):
                 if place < cloud:
                     counts["y", (j, place, t)] += 1
                 else:
-                    counts["k1" if zeta else "k", (j, t)] += 1
+                    counts["y_cloud" if printed else "k1" if zeta else "k", (j, t)] += 1
         counts.update({("C", (j, t)): t <= last[j] for j, t in self.model.C})
-        counts.update({("zeta", j): int(solution.all_cloud[j]) for j in self.sets.jobs})
+        counts.update({("zeta", j): int(solution.all_cloud[j]) for j in self.model.zeta})
         for variable in self.model.component_objects(pyo.Var):
             for key, variable_data in variable.items():
                 if not variable_data.fixed:
@@ -137,11 +149,53 @@ def build_offline(
     past = read_past(instance, commitments)
     known = incumbent if isinstance(incumbent, EdgecloudSolution) else None
     last = last_slots(instance, formulation, past, known, policy)
-    sets = read_sets(instance, formulation, past, last)
+    sets, form = read_sets(instance, formulation, past, last), form or FORMS[formulation][0]
+    if form == base.PRINTED:
+        ends = past.locked_ends()
+        slots = max([*last.values(), *ends.values()], default=1)
+        model = printed_problem_two(instance, sorted([*past.open_jobs, *ends]), slots, relax)
+        fix_past(model, instance, past)
+    else:
+        model = problem_two(sets, formulation, relax)
     return EdgecloudProgram(
-        instance=instance, formulation=formulation, form=FORMS[formulation][0],
-        relaxed=relax, sets=sets, model=problem_two(sets, formulation, relax),
-    )  # fmt: skip
+        instance=instance, formulation=formulation, form=form, relaxed=relax, sets=sets, model=model
+    )
+
+
+def fix_past(m: Model, instance: EdgecloudInstance, past: Past) -> None:
+    """Fix what has run, all of locked jobs, and that a job seen at the edge is not in the cloud."""
+    cloud, ran = len(instance.worker_list), Counter[tuple[int, ...]]()
+    for run in past.rows:
+        at = (run.job,) if run.place == cloud else (run.job, run.place)
+        ran.update((*at, t) for t in range(run.first, run.last + 1))
+    held, holders = ps_of_holds(instance, past.holds), {hold.job for hold in past.holds}
+    locked = past.locked_ends()
+    for variable in (m.y, m.y_cloud):
+        for key, item in variable.items():
+            if key[-1] < past.now or key[0] in locked:
+                item.fix(ran[key])
+    for variable in (m.z, m.z_cloud):
+        for key, item in variable.items():
+            if key[0] in holders:
+                item.fix(int(key in held))
+    for j in past.on_edge.intersection(past.open_jobs):
+        m.zeta[j].fix(0)
+
+
+def ps_of_holds(instance: EdgecloudInstance, holds: Iterable[ChunkRun]) -> set[tuple[int, ...]]:
+    """(job, PS, slot) of the PSs that jobs hold, the first free one of a server; no PS: cloud."""
+    held, taken = set[tuple[int, ...]](), set[tuple[int, int]]()
+    for j, _, server, first, last in holds:
+        kind = (server, instance.jobs[j].ps_type)
+        for t in range(first, last + 1):
+            if server == len(instance.servers):
+                held.add((j, t))
+                continue
+            free = (p for p, of in enumerate(instance.ps_list) if of == kind)
+            p = next(p for p in free if (p, t) not in taken)
+            taken.add((p, t))
+            held.add((j, p, t))
+    return held
 
 
 def build_subproblem(
@@ -203,11 +257,12 @@ def _literal(m: Model, f: EdgecloudSets, j: int) -> list[ChunkRun]:
     cloud, chunks, zeta = len(f.server), f.chunks[j], round(m.zeta[j].value)
     left = chunks * (f.cloud_slots if zeta else f.edge_slots)[j] - sum(map(sum, f.done[j].values()))
     units: dict[int, list[tuple[int, int]]] = defaultdict(list)  # (place, which) by slot
-    for w in f.places[j]:
-        for t in f.slots[j, w]:
-            units[t] += [(w, 0)] * round(m.y[j, w, t].value)
-    for (i, t), workers in (m.k1 if zeta else m.k).items():
-        if i == j:
+    for (i, w, t), works in m.y.items():
+        if i == j and t >= f.past.now:
+            units[t] += [(w, 0)] * round(works.value)
+    in_cloud = m.component("y_cloud") or (m.k1 if zeta else m.k)
+    for (i, t), workers in in_cloud.items():
+        if i == j and t >= f.past.now:
             units[t] += [(cloud, number) for number in range(round(workers.value))]
     lanes: dict[tuple[int, int], int] = {}  # chunk of each unit in the slot before
     rows: list[ChunkRun] = []

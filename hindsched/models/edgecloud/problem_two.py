@@ -1,4 +1,4 @@
-"""Problem (2) without migration and as printed, as mixed-integer programs of some open jobs.
+"""Problem (2) without migration and with it, as tight mixed-integer programs of some open jobs.
 
 ``y[j,w,t]``       1 if edge worker w trains job j in slot t
 ``zeta[j]``        1 if the whole job, with its PS, is in the cloud
@@ -14,8 +14,8 @@ bind only where the cloud's PSs are finite, as n_j for zeta = 0 does not depend 
 ``xc[j]``          chunks of job j in the cloud while zeta = 0
 ``s[j,z,t]``       chunks that start in the cloud in slot t, z = zeta
 
-``literal`` is (2) as printed, with a named constraint per equation number. Nothing in it names a
-chunk, so that work may move and split from slot to slot. (2a) and (2i) are kept by the index sets.
+``literal`` lets work move and split from slot to slot, as (2) does, whose printed form stands in
+`printed.py`; here slots in which nothing can run are left out, and the PSs where they cannot bind.
 
 ``k``, ``k1`` [j,t]  cloud workers that train job j in slot t while zeta = 0, and while zeta = 1
 ``N[j,s]``         chunks of job j that server s stores
@@ -30,16 +30,15 @@ from fractions import Fraction
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.instances.decimals import common_step, exactly
+from hindsched.instances.decimals import exactly
 from hindsched.models.algebra import Expr, Model, binary, grouped, integer
-from hindsched.models.edgecloud.sets import EdgecloudSets
+from hindsched.models.edgecloud.sets import EdgecloudSets, in_steps
 
 Running = Mapping[tuple[int, int], list[Expr]]
 """What counts a job's workers in the cloud, by (job, slot)."""
 Parts = tuple[Running, Mapping[int, Expr], Mapping[tuple[int, int], Expr]]
 """What runs in the cloud, what that adds to the mean over a job's chunks of "mean busy time + p /
 2", and the chunks that a server ever stores, by (job, server)."""
-MOST_STEPS = 10_000  # largest whole coefficient of a row: tolerances are far below 1 there
 
 
 def problem_two(f: EdgecloudSets, formulation: str, relax: bool = False) -> Model:
@@ -135,7 +134,7 @@ def no_migration(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
 
 
 def literal(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
-    """Work may move and split, as printed."""
+    """Work may move and split."""
     done = {j: sum(map(sum, f.done[j].values())) for j in f.jobs}
     open_ = [
         (j, t) for j in f.jobs for t in range(f.from_cloud[j], f.last[j] + 1) if f.has_cloud[j]
@@ -366,8 +365,5 @@ def add_storage(m: Model, f: EdgecloudSets, here: Mapping[tuple[int, int], Expr]
 
     @m.Constraint(list(by_server), doc="(7b) what a server stores fits")
     def eq_7b(m: Model, s: int, t: int) -> Expr:
-        sizes = {j: size[j] for j in by_server[s, t]}
-        step = common_step(sizes.values())  # what is stored is a whole multiple of it: no hair fits
-        unit = max(sizes.values()) if max(sizes.values()) > MOST_STEPS * step else step
-        used = total(float(gb / unit) * m.S[j, s, t] for j, gb in sizes.items())
-        return used <= float((room[s] - locked[s, t]) // step * step / unit)
+        sizes, most = in_steps({j: size[j] for j in by_server[s, t]}, room[s] - locked[s, t])
+        return total(sizes[j] * m.S[j, s, t] for j in sizes) <= most

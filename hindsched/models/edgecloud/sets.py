@@ -9,10 +9,13 @@ moving a job that would end later to the cloud only helps.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
+from hindsched.instances.decimals import common_step, exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models.base import ALONE, ScenarioPolicy
 from hindsched.models.declared import DeclarativeProgram, symbols
@@ -20,6 +23,7 @@ from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule
 from hindsched.solutions.edgecloud.runs import Runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
+MOST_STEPS = 10_000  # largest whole coefficient of a row: tolerances are far below 1 there
 BYTES_A_CELL = 1_000  # of a job, a place and a slot: a column and a row of Pyomo
 
 
@@ -112,6 +116,21 @@ def read_sets(
         known=known, last=last, done={j: past.done_on(j) for j in jobs},
         places=places, server=server, slots=slots, stored=before.stored_chunks(),
     )  # fmt: skip
+
+
+def in_steps(
+    sizes: Mapping[int, float | Fraction], room: float | Fraction
+) -> tuple[dict[int, float], float]:
+    """Sizes and room of a row of storage in steps, of which each size is a whole multiple.
+
+    Room that no whole step fills is left out; in GB a tolerance of the solver would let hairs fit.
+    """
+    exact = {j: exactly(size) for j, size in sizes.items()}
+    step, largest = common_step(exact.values()), max(exact.values())
+    unit = largest if largest > MOST_STEPS * step else step
+    return {j: float(gb / unit) for j, gb in exact.items()}, float(
+        exactly(room) // step * step / unit
+    )
 
 
 def may_wait_in_cloud(instance: EdgecloudInstance, j: int) -> bool:
@@ -215,19 +234,24 @@ class EdgecloudNames(DeclarativeProgram):
             ("job", "jobs"): "zeta",
             ("job", "slots of job time a chunk"): "alpha eq_4a",
             ("job", ""): "no_migration",
+            ("job, slot | job", ""): "eq_2g",
             ("job", "share"): "cut_mean_busy_time",
-            ("job, worker", "chunks"): "x",
+            ("job, worker | job, server, slot", "chunks"): "x",
             ("job, server", "chunks"): "N",
             ("job, slot", "jobs"): "C",
-            ("job, slot", "workers"): "k k1 eq_6a_cloud",
-            ("job, slot", "PSs"): "a a_cloud",
-            ("job, slot", ""): "pi eq_2e eq_2e_cloud eq_2g eq_2h eq_2j_order",
+            ("job, slot", "workers"): "k k1 y_cloud eq_6a_cloud",
+            ("job, slot", "PSs"): "a a_cloud z_cloud",
+            ("job, slot", ""): "pi eq_2e eq_2e_cloud eq_2e_one eq_2i_cloud eq_2j_order",
             ("job, slot", "slots of job time a chunk"): "eq_2c_cloud",
             ("job, slot", "slots of job time a worker-slot"): "eq_4e",
             ("job, worker, slot", "workers"): "y",
-            ("job, worker, slot", ""): "eq_2j",
+            ("job, worker, slot", ""): "eq_2i",
             ("job, worker, slot", "slots of job time a worker-slot"): "residual_capacity",
+            ("job, PS, slot", "PSs"): "z",
+            ("job, PS, slot", ""): "eq_2h_ps",
             ("job, server, slot", "chunks"): "S",
+            ("job, server, slot, side", ""): "eq_7c",
+            ("job, worker, slot | job, slot", ""): "eq_2h eq_2j",
             ("job, server, slot", "slots of job time a chunk"): "eq_7a eq_7a_peak",
             ("job, group, slot", "workers"): "eq_6a",
             ("job, all in cloud, slot", "chunks"): "s",
@@ -241,7 +265,8 @@ class EdgecloudNames(DeclarativeProgram):
             ("worker type, slot", "slots of job time a worker-slot"): (
                 "beta_cloud eq_2d_cloud eq_4b_cloud"
             ),
-            ("PS type, slot", ""): "eq_2f eq_2f_cloud",
+            ("PS type, slot", ""): "eq_2f_cloud",
+            ("PS type, slot | PS, slot", ""): "eq_2f",
             ("server, slot", "slots of job time a GB"): "eta eq_7b",
         }
     )
@@ -253,6 +278,8 @@ class EdgecloudNames(DeclarativeProgram):
         instance = self.instance
         if index == "server":
             return instance.servers[place].name
+        if index == "PS":
+            return f"{instance.servers[instance.ps_list[place][0]].name}/{place}"
         if index == "worker":
             server, number, _ = instance.worker_list[place]
             return f"{instance.servers[server].name}/{number}"

@@ -14,7 +14,7 @@ PROGRAMS = {
     "oasis": ({"form": "printed"}, {}),
     "batchsched": ({"form": "printed"}, {}),
     "astraea": ({"form": "printed"}, {}),
-    "edgecloud": ({}, {"formulation": "literal"}),
+    "edgecloud": ({"formulation": "literal", "form": "printed"}, {}),
     "mlbroker": ({"formulation": "paper"}, {}),
     "gang": ({"form": "printed"}, {}, {"formulation": "preemptive"}),
 }

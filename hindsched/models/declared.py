@@ -8,6 +8,7 @@ numbers count.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -59,6 +60,7 @@ class Component:
     unit: str  # what its numbers count in
     size: int  # active elements
     integers: int = 0  # of a variable: how many must be whole
+    path: str = ""  # as the Pyomo model has it: ``job[:].eq_4``
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -141,10 +143,10 @@ class DeclarativeProgram(ABC):
     def __str__(self) -> str:
         sizes, parts = self.to_dict(), self.components()
         size = "{rows} rows, {columns} columns, {integers} of them integer".format(**sizes)
-        lines, width = [self.title, size], max((len(part.name) for part in parts), default=0)
+        lines, width = [self.title, size], max((len(part.path) for part in parts), default=0)
         for part in parts:
             unit = f" [{part.unit}]" if part.unit else ""
-            lines.append(f"  {part.name:{width}s}  {part.doc}{unit}")
+            lines.append(f"  {part.path:{width}s}  {part.doc}{unit}")
             if part.kind != "objective":
                 kind = "rows" if part.kind == "constraint" else "columns"
                 integers = f", {part.integers} integer," if part.integers else ""
@@ -189,7 +191,9 @@ class PyomoProgram(DeclarativeProgram):
                     integers = sum(not item.is_continuous() for item in active if is_variable)
                     indices, unit = self.indices(first), self.unit(name, kind)
                     doc = (first.doc or "").partition("$")[0].strip()
-                    listed.append(Component(name, kind, doc, indices, unit, len(active), integers))
+                    path = re.sub(r"\[[^\]]*\]", "[:]", first.name)
+                    size = len(active), integers
+                    listed.append(Component(name, kind, doc, indices, unit, *size, path))
         return listed
 
     def indices(self, component: ModelComponent) -> tuple[str, ...]:
@@ -207,6 +211,15 @@ class PyomoProgram(DeclarativeProgram):
         blocks = self.BLOCKS[:depth]
         names = min(fitting, key=lambda names: ("job" in names) == ("job" in blocks))
         return (*blocks, *names)
+
+    def row_name(self, row: ModelComponent) -> str:
+        """An element of a component by its equation, its index in words, and its sentence."""
+        component, own = row.parent_component(), row.index()
+        key = () if own is None else own if isinstance(own, tuple) else (own,)
+        places = zip(self.indices(component), (*block_index(component), *key), strict=True)
+        where = ", ".join(f"{index} {self.label(index, value)}" for index, value in places)
+        doc = (component.doc or "").partition("$")[0].strip()
+        return f"{component.local_name}{f' at {where}' if where else ''}: {doc}"
 
     def table(
         self, name: str, value_of: Callable[[ModelComponent], float | None], unit: str | None = None

@@ -28,6 +28,7 @@ from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.models.schedule_dual import ScheduleDual
 from hindsched.solutions.base import Solution
 from hindsched.solvers.door import standard_form
+from hindsched.solvers.door.conflict import find_conflict
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program
 from hindsched.solvers.door.result import ProgramResult, Status
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
     from hindsched.solvers.certificates.certificate import Certificate
 
+MOST_SECONDS = 30.0  # to find which rows of an infeasible model conflict
+MOST_SHOWN = 10  # rows of a conflict that are printed
 MOST_ROUNDS = 1_000  # rounds of row generation after which a dual is given up
 Options = SolveOptions | Keywords | None
 
@@ -94,7 +97,9 @@ class ModelResult:
     # how the Pyomo model differs from the one that was built; None if it does not. Objective and
     # bound of a changed model say nothing of the instance
     changed: str | None = None
-    # facts of the solve; ``unplaced`` and ``refused`` say why there is no solution
+    # facts of the solve; ``unplaced`` and ``refused`` say why there is no solution, ``conflict``
+    # which rows cannot hold together, if nothing is feasible: without any one of them the others
+    # can if they are ``irreducible``
     details: Mapping[str, object] | None = None
 
     status = property(attrgetter("program.status"), doc="What is known of the model's optimum.")
@@ -151,8 +156,11 @@ class ModelResult:
     def certificate(self) -> Certificate | None:
         """The bound that the duals prove by best responses, without believing the solver.
 
-        None for a problem whose pricing oracle is not exact.
+        None for a problem whose pricing oracle is not exact. A changed model's duals are refused.
         """
+        if self.changed is not None:
+            rule = f"must be as it was built for a bound on its instance: {self.changed}"
+            raise InputError("model", self.declared.title, rule)
         from hindsched.solvers.certificates.certificate import certify
 
         instance, formulation = self.declared.instance, self.declared.formulation
@@ -175,6 +183,10 @@ class ModelResult:
             "none" if number is None else f"{number:.6g}" for number in (self.objective, self.bound)
         )
         changed = "" if self.changed is None else f"; the model was changed: {self.changed}"
+        conflict: Any = (self.details or {}).get("conflict", ())
+        changed += "".join(f"\n  in conflict: {row}" for row in conflict[:MOST_SHOWN])
+        if len(conflict) > MOST_SHOWN:
+            changed += f"\n  and {len(conflict) - MOST_SHOWN} more"
         return (
             f"{self.declared.title}: {self.status}, objective {found}, bound {limit}, "
             f"{self.program.seconds:.2f} s{changed}"
@@ -297,6 +309,13 @@ class Model(_PyomoModel):
         solution, details = None, dict(result.program.details)
         if not relaxed and not isinstance(program, ExtensiveProgram):
             solution, details = solution_at(program, result.program)
+        if result.status is Status.INFEASIBLE and "constraint" in details:
+            details["conflict"] = [details["constraint"]]
+        elif result.status is Status.INFEASIBLE:
+            conflict = find_conflict(program.model, min(MOST_SECONDS, chosen.time_limit or np.inf))
+            if conflict is not None:
+                details["conflict"] = [program.row_name(row) for row in conflict.rows]
+                details["irreducible"] = conflict.irreducible
         return replace(result, solution=solution, changed=self._changed(), details=details)
 
     def relax(self) -> Model:

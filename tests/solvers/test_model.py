@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from operator import attrgetter
 
 import numpy as np
 import pyomo.environ as pyo
@@ -33,12 +34,7 @@ PRINTED_PROBLEM = {"edgecloud": "literal", "mlbroker": "paper"}
 
 def printed(instance):
     """The program as the paper prints it."""
-    other = PRINTED_PROBLEM.get(instance.family)
-    return (
-        hs.model(instance, form="printed")
-        if other is None
-        else hs.model(instance, formulation=other)
-    )
+    return hs.model(instance, form="printed", formulation=PRINTED_PROBLEM.get(instance.family))
 
 
 VARIABLES = {"edgecloud": ("x", "y"), "gang": ("starts", "starts")}
@@ -74,7 +70,10 @@ def test_it_prints_numbered_sentences_with_named_indices(instance):
         assert facts["rows"] == program.pyomo.nconstraints()
         assert facts["columns"] == program.pyomo.nvariables()
         for part in facts["components"]:
-            assert part["name"] in shown
+            assert part["path"] in shown
+            assert part["path"].rpartition(".")[2] == part["name"]
+            where = attrgetter(part["path"].partition(".")[2]) if "." in part["path"] else None
+            assert where is None or len(list(where(program.pyomo.job[:])))
             assert part["doc"].startswith("(")
             assert part["doc"] in shown
             assert not any(name.startswith("index_") for name in part["indices"]), part
@@ -156,7 +155,7 @@ def test_the_command_prints_and_writes(instance, tmp_path, capsys):
     file, target = tmp_path / "i.json", tmp_path / "x.mps"
     hs.write(instance, file)
     own = PRINTED_PROBLEM.get(instance.family)
-    asked = ["--form", "printed"] if own is None else ["--formulation", own]
+    asked = ["--form", "printed", *([] if own is None else ["--formulation", own])]
     assert run(["model", str(file), *asked, "--relax"]) == 0
     assert "printed form, relaxed" in capsys.readouterr().out
     assert run(["model", str(file), "-o", str(target), "--json"]) == 0
@@ -180,7 +179,34 @@ def test_a_changed_model_is_relaxed_as_it_is_and_has_no_dual(family):
     assert set(lp.duals.to_frame()["component"]) == set(lp.duals)
     with pytest.raises(hs.InputError, match="mine has 1 rows"):
         model.dual()
+    with pytest.raises(hs.InputError, match="mine has 1 rows"):
+        lp.certificate()
     assert model.solve(time_limit=5).changed is not None
+
+
+def test_an_infeasible_model_says_which_rows_conflict(instance):
+    """Two rows that no point keeps; then a row that only the family's own rows contradict."""
+    model = hs.model(instance)
+    one = next(v for v in model.pyomo.component_data_objects(pyo.Var) if not v.fixed)
+    model.pyomo.more = pyo.Constraint(expr=one >= 0.75, doc="(mine) more")
+    model.pyomo.less = pyo.Constraint(expr=one <= 0.25, doc="(mine) less")
+    result = model.solve()
+    assert result.status == "infeasible"
+    assert result.details["conflict"] == ["more: (mine) more", "less: (mine) less"]
+    assert result.details["irreducible"]
+    assert "in conflict: less: (mine) less" in str(result)
+
+
+def test_a_conflict_with_the_papers_rows_names_them_by_equation_and_index():
+    instance = hs.generate("gang", jobs=2, servers=1, seed=1, placement="consolidated")
+    model = hs.model(instance, formulation="preemptive", form="printed")
+    for t in (block := model.pyomo.job[0]).runs:
+        block.runs[t].setub(0)
+    conflict = model.solve().details["conflict"]
+    name = instance.jobs[0].name
+    assert any(row.startswith(f"eq_1 at job {name}, slot ") for row in conflict)
+    assert f"eq_1_last at job {name}: (1) it is complete in the end" in conflict
+    assert len(conflict) == 2
 
 
 def test_a_program_of_several_futures_is_of_no_single_instance():

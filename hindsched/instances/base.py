@@ -76,7 +76,7 @@ def family_module(folder: str, family: str, aspect: str) -> ModuleType:
     `InputError` if the family is unknown, or its module is missing or lacks a name of `OFFERS`.
     """
     check_family(family)
-    name = module_name(folder, family, aspect)
+    name = family_module_name(folder, family, aspect)
     offers = OFFERS.get(aspect, ())
     try:
         module = importlib.import_module(name)
@@ -90,7 +90,7 @@ def family_module(folder: str, family: str, aspect: str) -> ModuleType:
     return module
 
 
-def module_name(folder: str, family: str, aspect: str) -> str:
+def family_module_name(folder: str, family: str, aspect: str) -> str:
     """Where a family's module is: in the folder, or in the package that brings the family."""
     package = kernel.PACKAGES.get(family)
     return f"{package}.{aspect}" if package else f"hindsched.{folder}.{family}.{aspect}"
@@ -105,7 +105,7 @@ def families_on(folder: str, aspect: str) -> tuple[str, ...]:
 def has_module(folder: str, family: str, aspect: str) -> bool:
     """Whether a family has a module in a folder."""
     try:
-        return importlib.util.find_spec(module_name(folder, family, aspect)) is not None
+        return importlib.util.find_spec(family_module_name(folder, family, aspect)) is not None
     except ModuleNotFoundError:  # no package of that family in that folder
         return False
 

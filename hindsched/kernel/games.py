@@ -191,7 +191,9 @@ def undominated(vectors: Iterable[tuple[int, ...]], up: bool) -> Iterator[tuple[
             yield own
 
 
-def bound(instances: Sequence[Any], data: Data, worth: Sequence[Interval], up: bool) -> Interval:
+def bound_of_game(
+    instances: Sequence[Any], data: Data, worth: Sequence[Interval], up: bool
+) -> Interval:
     """What a certificate's weights prove of any policy, or its stated bound of a pure one's share.
 
     `worth` is what the futures' schedules reach: without a proof that they are optimal their share

@@ -72,7 +72,7 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
             require(verdict.feasible, f"{row['instance']}: its schedule is infeasible")
             worth.append(verdict.value)
     if kind == "policy-graph":
-        proven = games.bound(instances, data, worth, family.sense == "max")
+        proven = games.bound_of_game(instances, data, worth, family.sense == "max")
     elif kind == "joint-tree":
         proven = _joint_bound(instances, data)
     else:

@@ -18,6 +18,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance
 from hindsched.instances.generators.registry import family_generator
 from hindsched.limits import uncounted
@@ -33,7 +34,7 @@ def compile_first(
     """Run work on a family's tiny instances, unless it is compiled already.
 
     `what` names the work: ``oasis solve``; `jobs` is how many of an instance's are left. What `run`
-    raises is left to the run that counts, which will raise it too.
+    refuses is left to the run that counts, which will refuse it too.
     """
     if is_compiled(what):
         return
@@ -44,7 +45,7 @@ def compile_first(
         with uncounted():
             for instance in tiny_instances(family, jobs=jobs):
                 run(instance)
-    except Exception:
+    except HindschedError:
         return
     finally:
         _running.pop()

@@ -179,7 +179,7 @@ class ModelResult:
         return certify(oracle, oracle.rows.pack(fitted), "lp-dual")
 
     def __str__(self) -> str:
-        found, limit = (
+        objective, limit = (
             "none" if number is None else f"{number:.6g}" for number in (self.objective, self.bound)
         )
         changed = "" if self.changed is None else f"; the model was changed: {self.changed}"
@@ -188,7 +188,7 @@ class ModelResult:
         if len(conflict) > MOST_SHOWN:
             changed += f"\n  and {len(conflict) - MOST_SHOWN} more"
         return (
-            f"{self.declared.title}: {self.status}, objective {found}, bound {limit}, "
+            f"{self.declared.title}: {self.status}, objective {objective}, bound {limit}, "
             f"{self.program.seconds:.2f} s{changed}"
         )
 

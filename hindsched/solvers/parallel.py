@@ -1,9 +1,9 @@
-"""Works side by side: each in a process of its own, which sends what it found once.
+"""Works side by side: each in a process of its own, which sends its result once.
 
 The searches hold the interpreter's lock for half of their time, so threads would gain little; a
-forked process begins with everything that its parent has built. Each works until its own deadline;
-those that are late are killed when the block ends. Where processes cannot be forked safely (other
-systems than Linux) a solve uses one core.
+forked process begins with everything that its parent has built, which a pool would have to be sent.
+Each works until its own deadline; those that are late are killed when the block ends. Where
+processes cannot be forked safely (other systems than Linux) a solve uses one core.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from threading import Thread
 from typing import Any, Self
 
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.work import interrupted, is_counted
 
-WAIT_SECONDS = 0.02  # how often whoever waits looks for what was found
-LAST_WORD_SECONDS = 3.0  # that works have to say what they found, once they are told to stop
+WAIT_SECONDS = 0.02  # between two looks for results while waiting
+LAST_WORD_SECONDS = 3.0  # that works have to send their results once they are told to stop
 Work = Callable[[], Any]
 """What a process does; it sees what its parent had when it began. What it returns is sent."""
 
@@ -31,12 +30,12 @@ Work = Callable[[], Any]
 class SideBySide:
     """Works that run while the block runs, each in a process of its own.
 
-    `found` is what those that have ended returned, in the order in which it came; `errors` says why
-    others ended without.
+    `results` is what those that have ended returned, in the order in which it came; `errors` says
+    why others ended without.
     """
 
     def __init__(self, works: Sequence[Work]) -> None:
-        self.found: list[Any] = []
+        self.results: list[Any] = []
         self.errors: list[str] = []
         self._works = works
         self._running: list[tuple[Any, Connection]] = []
@@ -45,38 +44,38 @@ class SideBySide:
         fork = multiprocessing.get_context("fork") if self._works else None
         for work in self._works:
             assert fork is not None
-            mine, theirs = fork.Pipe(duplex=False)
-            process = fork.Process(target=_run, args=(work, theirs), daemon=True)
+            receiver, sender = fork.Pipe(duplex=False)
+            process = fork.Process(target=_run_and_send, args=(work, sender), daemon=True)
             try:
                 process.start()
             except OSError as error:  # no room for one more: fewer do it
                 self.errors.append(f"not begun: {error}")
                 break
-            theirs.close()
-            self._running.append((process, mine))
+            sender.close()
+            self._running.append((process, receiver))
         return self
 
     def __exit__(self, *error: object) -> None:
-        for process, line in self._running:
+        for process, receiver in self._running:
             process.kill()
             process.join()
-            line.close()
+            receiver.close()
         self._running = []
 
     def look(self) -> list[Any]:
-        """Take in what has come; all that was found so far."""
-        for process, line in list(self._running):
-            if not line.poll():
+        """Receive what has come; all results so far."""
+        for process, receiver in list(self._running):
+            if not receiver.poll():
                 continue
             try:
-                is_found, sent = line.recv()
+                is_result, message = receiver.recv()
             except (EOFError, OSError):  # or in the middle of one
-                is_found, sent = False, "ended without a word"
-            (self.found if is_found else self.errors).append(sent)
+                is_result, message = False, "ended without a word"
+            (self.results if is_result else self.errors).append(message)
             process.join()
-            line.close()
-            self._running.remove((process, line))
-        return self.found
+            receiver.close()
+            self._running.remove((process, receiver))
+        return self.results
 
     def facts(self) -> dict[str, object]:
         """How many parts there were, if any but this process, and what went wrong in them."""
@@ -86,14 +85,14 @@ class SideBySide:
         return {"parts": 1 + len(self._works), **failed}
 
     def stop(self) -> list[Any]:
-        """Tell all to stop, as Ctrl-C would, and wait for what they have; all that was found."""
+        """Tell all to stop, as Ctrl-C would, and wait for what they have; all results."""
         for process, _ in self._running:
             process.terminate()
         until = time.monotonic() + LAST_WORD_SECONDS
         return self.wait(lambda: until - time.monotonic())
 
     def wait(self, seconds_left: Callable[[], float]) -> list[Any]:
-        """Wait until all have ended or no time is left; all that was found."""
+        """Wait until all have ended or no time is left; all results."""
         while self._running and seconds_left() > 0:
             self.look()
             time.sleep(WAIT_SECONDS)
@@ -117,23 +116,27 @@ def threads_of(options: SolveOptions) -> int:
     return max(1, int(asked)) if asked.isdecimal() else len(os.sched_getaffinity(0))
 
 
-def _run(work: Work, line: Connection) -> None:
-    """Do a work in a process of its own, and say what went wrong; end where the parent ends."""
-    Thread(target=_end_with_parent, daemon=True).start()
+def _run_and_send(work: Work, sender: Connection) -> None:
+    """Do a work in a process of its own; send what it returns, or what went wrong."""
+    _end_with_parent()
     stop = interrupted()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        sent = True, work()
+        message = True, work()
     except Exception as error:
-        sent = False, f"{type(error).__name__}: {error}"
+        message = False, f"{type(error).__name__}: {error}"
     with suppress(OSError):  # the parent has ended
-        line.send(sent)
+        sender.send(message)
 
 
 def _end_with_parent() -> None:
-    """End at once where the parent was killed: nobody is left to hear of it."""
+    """Let SIGIO end this process when the parent is killed, whose end of their pipe closes."""
+    import fcntl  # where processes can be forked
+
     parent = multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, os.O_ASYNC)
+    if not parent.is_alive():  # it was killed before this
+        raise SystemExit

@@ -30,7 +30,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.errors import SolveFailed
 from hindsched.kernel import Violation
 from hindsched.solutions.base import Assignment, Solution, build_solution
-from hindsched.solvers.door.work import spend
+from hindsched.solvers.door.work import count_work
 from hindsched.solvers.oracles.base import PlacingOracle, Response
 
 PRICE_MULTIPLES = (0.05, 0.3, 0.6, 0.9, 1.0, 1.15, 1.3)
@@ -124,7 +124,7 @@ class NeighbourhoodSearch:
         `stop` is asked after every insertion of all jobs once there are schedules to keep.
         """
         for order, noise, multiple in FIRST_ATTEMPTS:
-            spend()
+            count_work()
             self._schedules = [None] * self._blocks
             self._residual = self.oracle.rows.capacity.astype(float).copy()
             blocks = self._ordered(np.arange(self._blocks), order, noise)
@@ -142,7 +142,7 @@ class NeighbourhoodSearch:
         before = self.objective
         while not stop():
             self.iterations += 1
-            spend()
+            count_work()
             self._try_neighbourhood()
             if self.iterations - self._cycle_begin >= self._cycle:
                 self._cycle_begin = self.iterations

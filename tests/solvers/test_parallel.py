@@ -45,7 +45,7 @@ def test_what_works_return_is_found_and_the_others_are_killed():
         until = time.monotonic() + 60
         while not beside.look() and time.monotonic() < until:
             time.sleep(0.01)
-        assert [len(each) for each in beside.found] == [1_000_000]
+        assert [len(each) for each in beside.results] == [1_000_000]
     assert not beside.errors
 
 
@@ -77,7 +77,7 @@ def test_ctrl_c_keeps_what_the_program_beside_has_found(monkeypatch):
             status=Status.FEASIBLE, stopped_by=StoppedBy.INTERRUPTED,
         )  # fmt: skip
 
-    monkeypatch.setattr(auto, "_prove", lambda both, has_tree: waits_for(both))
+    monkeypatch.setattr(auto, "_run_beside_program", lambda both, has_tree: waits_for(both))
     options = SolveOptions(time_limit=60, threads=2, gap=1e-12)
     found = solve_auto(SMALL, "standard", options, program=program)
     assert found.stopped_by is StoppedBy.INTERRUPTED

@@ -82,7 +82,7 @@ def test_work_is_counted_inside_only():
     assert not work.is_counted()
     before = work.now()
     with work.counting():
-        work.spend(3)
+        work.count_work(3)
         assert work.now() == pytest.approx(3 * work.UNIT_SECONDS)
         assert work.units_of(work.now()) == 3
     assert before <= work.now() <= time.perf_counter()

@@ -99,8 +99,10 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
     servers: list[Draft] = [
         {
             "name": f"s{h + 1}",
-            "workers": _by_type([draws.choice(s.workers_per_server) for _ in workers], workers),
-            "ps": _by_type([s.ps_per_server for _ in ps], ps),
+            "workers": _values_by_type(
+                [draws.choice(s.workers_per_server) for _ in workers], workers
+            ),
+            "ps": _values_by_type([s.ps_per_server for _ in ps], ps),
         }
         for h in range(s.servers)
     ]
@@ -112,17 +114,17 @@ def generate(preset: str, seed: int, **settings: object) -> Instance:
         "utility_origin": s.utility_origin,
         "tenants": _tenants(s, Draws(seed, "tenants"), servers),
         "servers": servers,
-        "worker_bandwidth_mbps": _by_type(
+        "worker_bandwidth_mbps": _values_by_type(
             [draws.integer(*s.worker_mbps) for _ in workers], workers
         ),
-        "ps_bandwidth_mbps": _by_type([draws.integer(*s.ps_mbps) for _ in ps], ps),
+        "ps_bandwidth_mbps": _values_by_type([draws.integer(*s.ps_mbps) for _ in ps], ps),
         "jobs": _astraea_jobs(s, seed, workers, ps),
         "provenance": {"generator": "astraea", "preset": preset, "seed": seed, **settings},
     }
     return AstraeaInstance.parse(data)
 
 
-def _by_type(values: Sequence[object], types: Sequence[str]) -> Any:
+def _values_by_type(values: Sequence[object], types: Sequence[str]) -> Any:
     """A bare number for one type, else numbers keyed by type."""
     return values[0] if len(types) == 1 else dict(zip(types, values, strict=True))
 
@@ -171,8 +173,8 @@ def _astraea_jobs(s: AstraeaSettings, seed: int, workers: list[str], ps: list[st
         times += [rounded(times[0] * draws.uniform(0.5, 2.0)) for _ in workers[1:]]
         updates += [rounded(updates[0] * draws.uniform(0.5, 2.0)) for _ in ps[1:]]
         job["minibatch_slots"], job["update_slots"] = (
-            _by_type(times, workers),
-            _by_type(updates, ps),
+            _values_by_type(times, workers),
+            _values_by_type(updates, ps),
         )
         jobs.append(job)
     return jobs

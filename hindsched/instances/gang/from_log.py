@@ -15,7 +15,7 @@ from hindsched.instances.traces.capacity import said_capacity
 from hindsched.instances.traces.log import FORMULATIONS, Log, build_log
 from hindsched.instances.traces.reading import Reading
 from hindsched.instances.traces.schedulers import CSV
-from hindsched.instances.traces.times import Clock
+from hindsched.instances.traces.times import LogClock
 from hindsched.json_types import Draft, JsonObject
 
 ELASTIC = FORMULATIONS[-1]
@@ -78,7 +78,7 @@ class GangBuilder:
     ) -> GangInstance:
         """Make the instance of a frame; see the class."""
         form = replace(CSV, needed=("job", "submit", "duration", "gpus"))
-        clock = Clock(time_zone, time_unit, time_step)
+        clock = LogClock(time_zone, time_unit, time_step)
         reading = Reading(form, Path("frame"), clock, columns=columns or {})
         reading.capacity = said_capacity(gpus, servers)
         if reading.capacity is None:

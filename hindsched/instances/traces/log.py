@@ -25,7 +25,7 @@ from hindsched.instances.io import MOST_BYTES
 from hindsched.instances.traces import published, schedulers
 from hindsched.instances.traces.capacity import Capacity, said_capacity
 from hindsched.instances.traces.reading import ASIDE, Format, Notes, Reading, known_true
-from hindsched.instances.traces.times import SECOND, Clock, find_zone, seconds_text, stamp_text
+from hindsched.instances.traces.times import SECOND, LogClock, find_zone, seconds_text, stamp_text
 from hindsched.json_types import JsonObject
 
 FORMATS: dict[str, Format] = {
@@ -270,7 +270,7 @@ def read_log(
     if format not in FORMATS:
         raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
     form = FORMATS[format]
-    clock = Clock(time_zone or form.time_zone, time_unit, time_step)
+    clock = LogClock(time_zone or form.time_zone, time_unit, time_step)
     file = Path("frame") if isinstance(path, pd.DataFrame) else Path(path)
     reading = Reading(
         form, file, clock, columns or {}, settings or {}, skip_broken, most_bytes=most_bytes

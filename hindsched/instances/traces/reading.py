@@ -31,7 +31,7 @@ import pandas as pd
 from hindsched.errors import InputError
 from hindsched.instances.io import MOST_BYTES, decoded, json_records, read_bytes
 from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.times import Clock, by_rules, numbers, seconds_text
+from hindsched.instances.traces.times import LogClock, by_rules, numbers, seconds_text
 from hindsched.json_types import JsonObject
 
 NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "NaT"))
@@ -114,7 +114,7 @@ class Reading:
 
     form: Format
     path: Path
-    clock: Clock
+    clock: LogClock
     columns: Mapping[str, str] = field(default_factory=dict)  # that the user names; then all
     settings: Mapping[str, Any] = field(default_factory=dict)  # likewise
     skip_broken: bool = False  # leave rows out that break a rule, instead of refusing

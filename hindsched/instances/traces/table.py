@@ -30,7 +30,7 @@ from hindsched.errors import InputError
 from hindsched.instances.io import read_bytes
 from hindsched.instances.traces import published
 from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading, known_true
-from hindsched.instances.traces.times import SECOND, Clock
+from hindsched.instances.traces.times import SECOND, LogClock
 from hindsched.json_types import JsonObject
 
 LOADERS: dict[str, Format] = {
@@ -129,7 +129,7 @@ def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> 
     if trace_format == "philly" and data.lstrip()[:1] in (b"[", b"{"):
         form = published.PHILLY_LOG
     reading = Reading(
-        form, source, Clock(form.time_zone, form.time_unit),
+        form, source, LogClock(form.time_zone, form.time_unit),
         settings={"shares": "whole"} if "shares" in form.settings else {},
         skip_broken=True, keeps_broken=True,
     )  # fmt: skip

@@ -33,7 +33,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SPAN_RULE = "must be a number of seconds or [days-]hours:minutes:seconds"
 
 
-class Clock:
+class LogClock:
     """Reads the times of one log: zone of naive stamps, unit of numbers, step (s) to round to."""
 
     def __init__(

@@ -26,7 +26,7 @@ from hindsched.arrays import Floats
 from hindsched.solvers.certificates.certificate import Certificate, certify, check_certifies
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, StoppedBy
-from hindsched.solvers.door.work import Clock, catch_interrupt, spend
+from hindsched.solvers.door.work import Clock, catch_interrupt, count_work
 from hindsched.solvers.oracles.base import PricingOracle
 from hindsched.solvers.oracles.rows import LARGEST_PRICE
 
@@ -77,7 +77,7 @@ def evaluate(oracle: PricingOracle, prices: Floats) -> PricePoint:
     An instance without a solution drives a search to prices without end; those beyond
     `LARGEST_PRICE` count as proving nothing, so that what is kept can be added up and rounded.
     """
-    spend()
+    count_work()
     nothing = math.inf if oracle.sense == "max" else -math.inf
     if not np.all(np.abs(prices) <= LARGEST_PRICE):  # also where a price is no number
         return PricePoint(prices, nothing, np.zeros(oracle.num_blocks), np.zeros(prices.size))

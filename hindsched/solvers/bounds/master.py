@@ -24,7 +24,7 @@ from hindsched.errors import SolveFailed
 from hindsched.json_types import JsonObject
 from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.standard_form import objective_factor
-from hindsched.solvers.door.work import interrupted, spend
+from hindsched.solvers.door.work import count_work, interrupted
 from hindsched.solvers.oracles.base import PricingOracle, Response
 from hindsched.solvers.oracles.decisions import Feature
 
@@ -157,7 +157,7 @@ class Master:
     def _solve(self, seconds: float | None) -> tuple[float, Floats, bool] | None:
         if not self.columns and not self._num_bought:
             return 0.0, np.zeros(self.oracle.rows.size), True  # HiGHS solves no empty program
-        spend()
+        count_work()
         self._stop.after(seconds)
         self._highs.run()
         if self._strategy_changed:

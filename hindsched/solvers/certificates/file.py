@@ -134,7 +134,7 @@ def certify_tree(
     infeasible, not bounded.
     """
     base.check_certifies(oracle)
-    check_cover([tuple(decisions) for decisions, _ in leaves], "leaves")
+    check_leaves_cover([tuple(decisions) for decisions, _ in leaves], "leaves")
     bounded = [_bound_leaf(oracle, tuple(path), prices) for path, prices in leaves]
     return _assemble_tree(oracle, bounded)
 
@@ -215,7 +215,7 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
             base.check_certifies(oracle)
             if data["sense"] != oracle.sense:
                 raise InputError("sense", data["sense"], f"must be {oracle.sense}")
-            prove = _prove_leaves if is_tree else _prove
+            prove = _prove_leaves if is_tree else _prove_prices
             return VerifiedBound(prove(oracle, prices, claimed, data["kind"]), float(claimed))
         except InputError as error:
             complaint = error
@@ -223,7 +223,9 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     raise complaint
 
 
-def _prove(oracle: PricingOracle, prices: Any, claimed: float, kind: Any) -> base.Certificate:
+def _prove_prices(
+    oracle: PricingOracle, prices: Any, claimed: float, kind: Any
+) -> base.Certificate:
     """Recompute the bound of one price vector."""
     prices = oracle.paid(prices)
     bound = oracle.bound(prices)
@@ -250,17 +252,17 @@ def _read_leaves(oracle: PricingOracle, rows: Any) -> Any:
 
 def _prove_leaves(oracle: Any, read: Any, claimed: float, kind: Any) -> TreeCertificate:
     """Recompute a tree's bound: its leaves cover the root, and none claims more than is proven."""
-    check_cover([decisions for decisions, _, _ in read], "prices")
+    check_leaves_cover([decisions for decisions, _, _ in read], "prices")
     leaves = [_bound_leaf(oracle, decisions, prices) for decisions, prices, _ in read]
     for number, (leaf, (_, _, stated)) in enumerate(zip(leaves, read, strict=True)):
         _check_stated(oracle, leaf, stated, f"prices[{number}].bound")
     certificate = _assemble_tree(oracle, leaves)
-    restricted = RestrictedOracle(oracle, _worst(oracle, leaves).decisions)
+    restricted = RestrictedOracle(oracle, _weakest_leaf(oracle, leaves).decisions)
     base.check_claim(restricted, certificate.prices, certificate.bound, claimed, proof="the leaves")
     return certificate
 
 
-def check_cover(leaves: Sequence[Decisions], where: str) -> None:
+def check_leaves_cover(leaves: Sequence[Decisions], where: str) -> None:
     """Refuse leaves that leave solutions out, or of which one lies inside another.
 
     The error names the first leaf whose decisions are not one side of a split that has both.
@@ -308,7 +310,7 @@ def _check_stated(oracle: PricingOracle, leaf: Leaf, stated: Any, where: str) ->
         base.check_claim(restricted, leaf.prices, leaf.bound, float(stated), where)
 
 
-def _worst(oracle: PricingOracle, leaves: Sequence[Leaf]) -> Leaf:
+def _weakest_leaf(oracle: PricingOracle, leaves: Sequence[Leaf]) -> Leaf:
     sign = 1.0 if oracle.sense == "max" else -1.0
     bounded = [leaf for leaf in leaves if leaf.bound is not None]
     if not bounded:
@@ -317,7 +319,7 @@ def _worst(oracle: PricingOracle, leaves: Sequence[Leaf]) -> Leaf:
 
 
 def _assemble_tree(oracle: RestrictableOracle, leaves: Sequence[Leaf]) -> TreeCertificate:
-    worst = _worst(oracle, leaves)
+    worst = _weakest_leaf(oracle, leaves)
     assert worst.bound is not None
     about = oracle.instance
     return TreeCertificate(

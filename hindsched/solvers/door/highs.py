@@ -20,7 +20,7 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Answer, Progress, Status, StoppedBy
 from hindsched.solvers.door.standard_form import LinearProgram, Scaling
-from hindsched.solvers.door.work import catch_interrupt, is_counted, now, spend, units_of
+from hindsched.solvers.door.work import catch_interrupt, count_work, is_counted, now, units_of
 
 WAIT_SECONDS = 0.05  # how often the waiting thread looks for an interrupt and news to report
 GRACE_SECONDS = 1.0
@@ -186,7 +186,7 @@ class HighsProgram:
         self._run_for(None if units or not self.program.is_mixed_integer else 0.0, on_progress)
         info = self.highs.getInfo()
         pivots = max(0, int(info.simplex_iteration_count))
-        spend(1 + max(0, int(info.mip_node_count)) + pivots // PIVOTS_A_UNIT)
+        count_work(1 + max(0, int(info.mip_node_count)) + pivots // PIVOTS_A_UNIT)
 
     def _run_for(self, time_limit: float | None, on_progress: Progress | None) -> None:
         limit = highspy.kHighsInf if time_limit is None else time_limit
@@ -213,7 +213,12 @@ class HighsProgram:
                 source.unsubscribe(self._record_progress)
 
     def _run_in_thread(self, time_limit: float | None, on_progress: Progress | None) -> None:
-        stop = Stop(self._stop)  # in the caller's thread nobody could say
+        """Run beside the caller, in whose thread a Ctrl-C would wait for HiGHS' next callback.
+
+        The thread is a daemon, so that a second Ctrl-C ends the process whatever HiGHS does; its
+        scheduler ends with it.
+        """
+        stop = Stop(self._stop)
         stop.after(None if time_limit is None else time_limit + GRACE_SECONDS)
         stop.listen(self.highs)
         failures: list[BaseException] = []
@@ -221,12 +226,10 @@ class HighsProgram:
 
         def work() -> None:
             try:
-                highspy.Highs.resetGlobalScheduler(False)  # a process may have begun with another's
                 self.highs.run()
             except BaseException as error:
                 failures.append(error)
             finally:
-                highspy.Highs.resetGlobalScheduler(False)
                 done.set()
 
         with catch_interrupt() as interrupted:

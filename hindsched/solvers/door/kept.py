@@ -25,7 +25,7 @@ from hindsched.solutions.base import Assignment, build_solution
 from hindsched.solvers.door.highs import Stop
 from hindsched.solvers.door.result import Status
 from hindsched.solvers.door.standard_form import LinearProgram, compile_program
-from hindsched.solvers.door.work import interrupted, spend
+from hindsched.solvers.door.work import count_work, interrupted
 
 Link = tuple[str, Any, int]
 """A row or column that links jobs: its component's name, its index, and 1 for a second side."""
@@ -44,7 +44,7 @@ SIMPLEX = {"presolve": "off", "solver": "simplex"}
 
 
 @dataclass(eq=False)
-class Part:
+class CompiledBlock:
     """A job's part of the program."""
 
     program: base.OfflineProgram  # of the job alone
@@ -75,7 +75,7 @@ class KeptProgram:
     ) -> None:
         self.cluster, self.last, self._build = cluster.with_jobs(()), last, build
         self._models = base.family_models(cluster.family)
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, CompiledBlock] = {}
         self.sides: dict[Link, tuple[float, float]] = {}  # of linking rows, as they are declared
         self._used: dict[Link, float] = {}  # of linking rows, by fixed columns
         self._rows: dict[Link, int] = {}
@@ -109,7 +109,7 @@ class KeptProgram:
 
         return cls(build, cluster, last, iterations=iterations)
 
-    def add(self, job: JobRecord) -> Part:
+    def add(self, job: JobRecord) -> CompiledBlock:
         """Declare, compile and append a job's part."""
         with PauseGC():  # nothing is garbage yet
             program = self._build(self.cluster.with_jobs((job,)))
@@ -129,7 +129,7 @@ class KeptProgram:
         self._sign = compiled.sign
         linking = {at: link for at, link in enumerate(own_rows) if link is not None}
         own = np.array([link is None for link in own_columns], dtype=bool)
-        part = self.parts[job.name] = Part(program, compiled, columns, own, rows, linking)
+        part = self.parts[job.name] = CompiledBlock(program, compiled, columns, own, rows, linking)
         return part
 
     def _add_columns(
@@ -195,13 +195,13 @@ class KeptProgram:
         self._check(self._highs.changeRowsBounds(rows.size, rows, -free, free))
         self._bound(part, np.zeros(part.columns.size), np.zeros(part.columns.size))
 
-    def _bound(self, part: Part, lower: Floats, upper: Floats) -> None:
+    def _bound(self, part: CompiledBlock, lower: Floats, upper: Floats) -> None:
         columns, own = part.columns[part.own].astype(np.int32), part.own
         self._check(self._highs.changeColsBounds(columns.size, columns, lower[own], upper[own]))
 
     def solve(self) -> Status:
         """Solve from the last basis: optimal, infeasible, or no solution where a limit ended it."""
-        spend()
+        count_work()
         self._stop.after(None)
         self._highs.run()
         status = self._highs.getModelStatus()

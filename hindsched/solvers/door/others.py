@@ -110,26 +110,26 @@ def solve_by_other(
         plugin.config.warmstart_discrete_vars = len(index) > 0
     elif plugin.warm_start_capable():
         arguments["warmstart"] = len(index) > 0
-    said = io.StringIO()
+    output = io.StringIO()
     with TemporaryDirectory() as folder, catch_interrupt() as interrupted:
         if solver.plugin == options.solver:  # an executable, which complains in its log
             arguments["logfile"] = str(Path(folder) / "log")
         try:
-            with LoggingIntercept(said, "pyomo"), redirect_stdout(said):
+            with LoggingIntercept(output, "pyomo"), redirect_stdout(output):
                 result = plugin.solve(model, **arguments)
                 if len(result.solution):
                     result.solver.status = "ok"
                     model.solutions.load_from(result)
         except Exception as error:
-            said.write(str(error))
-            _check_options(said.getvalue(), options)
+            output.write(str(error))
+            _check_options(output.getvalue(), options)
             raise SolveFailed(f"{options.solver}: {' '.join(str(error).split())[-200:]}") from None
         log = Path(folder) / "log"
-        said.write(log.read_text(errors="replace") if log.exists() else "")
-        _check_options(said.getvalue(), options)
+        output.write(log.read_text(errors="replace") if log.exists() else "")
+        _check_options(output.getvalue(), options)
     claim = str(result.solver.termination_condition)
     if claim == "other":  # what GLPK's presolver says stands in the log alone
-        claims = [kind for words, kind in _LOGGED.items() if words in said.getvalue()]
+        claims = [kind for words, kind in _LOGGED.items() if words in output.getvalue()]
         claim = claims[0] if claims else claim
     status, stopped_by = _CLAIMS.get(claim, (Status.FAILED, StoppedBy.ERROR))
     if interrupted.is_set() and status is not Status.OPTIMAL:
@@ -183,10 +183,10 @@ def _copy(program: LinearProgram) -> Any:
     return model
 
 
-def _check_options(said: str, options: SolveOptions) -> None:
+def _check_options(output: str, options: SolveOptions) -> None:
     """Name the solver option that a solver complains of."""
     complaints = ("No match for", "Invalid", "invalid", "nknown", "Not a valid", "not a valid")
-    lines = [line for line in said.splitlines() if any(word in line for word in complaints)]
+    lines = [line for line in output.splitlines() if any(word in line for word in complaints)]
     for name, value in options.solver_options.items():
         if any(name in line or "parameter name" in line for line in lines):
             rule = f"must be an option that {options.solver} knows, with a value that it takes"

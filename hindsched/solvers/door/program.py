@@ -254,8 +254,8 @@ def next_to_nothing(objective: float) -> float:
     return ABSOLUTE_GAP * (min(1.0, abs(objective)) or 1.0)
 
 
-def _agree(one: float, other: float) -> bool:
-    return abs(one - other) <= OBJECTIVE_TOLERANCE * max(1.0, abs(one), abs(other))
+def _agree(first: float, second: float) -> bool:
+    return abs(first - second) <= OBJECTIVE_TOLERANCE * max(1.0, abs(first), abs(second))
 
 
 def _times(sign: int, value: float | None) -> float | None:

@@ -64,15 +64,15 @@ class LinearProgram:
         """
         if not np.all(np.isfinite(point)):
             return np.inf, "a value that is not finite"
-        found = [(0.0, "")]
+        violations = [(0.0, "")]
         if self.columns:
             excess = np.maximum(self.lower - point, point - self.upper)
             if excess.max() > 0:
                 scale = ROW_TOLERANCE * np.maximum(1.0, np.abs(point))
-                found.append(_worst(excess / scale, self.columns))
+                violations.append(_worst_violation(excess / scale, self.columns))
             if self.is_mixed_integer:
                 off = np.abs(point - np.rint(point)) * self.integer / INTEGER_TOLERANCE
-                found.append(_worst(off, self.columns))
+                violations.append(_worst_violation(off, self.columns))
         if self.rows:
             indices = self.matrix.indices
             parts = self.matrix.data * point.repeat(np.diff(self.matrix.indptr))
@@ -82,8 +82,8 @@ class LinearProgram:
                 rounding = 1e-9 * np.bincount(indices, np.abs(parts), len(self.rows))
                 below = (below - rounding) / _row_scale(self.row_lower)
                 above = (above - rounding) / _row_scale(self.row_upper)
-                found.append(_worst(np.maximum(below, above), self.rows))
-        return max(found, key=lambda pair: pair[0])
+                violations.append(_worst_violation(np.maximum(below, above), self.rows))
+        return max(violations, key=lambda pair: pair[0])
 
     def rounded(self, point: Floats) -> Floats:
         """The point with integers rounded where they are close, and clipped into the bounds."""
@@ -169,9 +169,9 @@ def merge_equal_columns(program: LinearProgram) -> tuple[LinearProgram, NDArray[
     first = rows.indptr[pairs]
     cancels = rows.data[first] == -rows.data[first + 1]
     pairs, first = pairs[cancels], first[cancels]
-    one, other = rows.indices[first], rows.indices[first + 1]
+    first_column, second_column = rows.indices[first], rows.indices[first + 1]
     size = len(program.columns)
-    links = sp.coo_array((np.ones(len(pairs)), (one, other)), shape=(size, size))
+    links = sp.coo_array((np.ones(len(pairs)), (first_column, second_column)), shape=(size, size))
     number, place = connected_components(links, directed=False)
     sums = sp.csr_array((np.ones(size), (np.arange(size), place)), shape=(size, number))
     lower, upper = np.full(number, -np.inf), np.full(number, np.inf)
@@ -259,7 +259,7 @@ def _row_scale(side: Floats) -> Floats:
     return scale
 
 
-def _worst(excess: Floats, components: Sequence[Any]) -> tuple[float, str]:
+def _worst_violation(excess: Floats, components: Sequence[Any]) -> tuple[float, str]:
     index = int(np.argmax(excess))
     worst = float(excess[index])
     return worst, components[index].name if worst > 1 else ""
@@ -315,11 +315,11 @@ def _largest(matrix: csc_array, axis: int) -> Floats:
     """Largest coefficient of every row (axis 1) or column (axis 0); 0 for an empty one."""
     if 0 in matrix.shape:
         return np.zeros(matrix.shape[1 - axis])
-    found: Floats = matrix.max(axis=axis).toarray().ravel()
-    return found
+    coefficients: Floats = matrix.max(axis=axis).toarray().ravel()
+    return coefficients
 
 
 def _to_one(sizes: Floats) -> Floats:
     """Powers of two that bring sizes into [1/2, 1); 1 for a size of 0."""
-    found: Floats = np.where(sizes > 0, np.ldexp(1.0, -np.frexp(sizes)[1]), 1.0)
-    return found
+    powers: Floats = np.where(sizes > 0, np.ldexp(1.0, -np.frexp(sizes)[1]), 1.0)
+    return powers

@@ -1,10 +1,10 @@
 """What ends a solve: time, in seconds or in work where no clock may decide, and Ctrl-C.
 
-Under a work limit (`counting`) every engine says what it does by `spend`, and `now` tells the work
-done instead of the seconds gone, at `UNIT_SECONDS` a unit. So all shares and limits of time become
-shares and limits of work, and two runs do the same whatever else the machine does. A unit is one
-evaluation of all blocks, one neighbourhood, one node of a tree or of the solver's search, or one
-linear program of a node; building and the solver's root count one each, however long they take.
+Under a work limit (`counting`) every engine says what it does by `count_work`, and `now` tells the
+work done instead of the seconds gone, at `UNIT_SECONDS` a unit. So all shares and limits of time
+become shares and limits of work, and two runs do the same whatever else the machine does. A unit is
+one evaluation of all blocks, one neighbourhood, one node of a tree or of the solver's search, or
+one linear program of a node; building and the solver's root count one each, however long they take.
 
 The first Ctrl-C asks a solver to stop and keep what it has, the second kills. Where the command
 line listens to SIGTERM (`raise_terminated`), that is treated alike.
@@ -38,7 +38,7 @@ def now() -> float:
     return time.perf_counter() if work is None else UNIT_SECONDS * work.done
 
 
-def spend(units: int = 1) -> None:
+def count_work(units: int = 1) -> None:
     """Say that work was done."""
     work = _work.get()
     if work is not None:

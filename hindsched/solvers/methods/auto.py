@@ -131,7 +131,7 @@ class BoundAndSearch(base.Run):
     def _adopt(self, beside: SideBySide) -> None:
         """Take the best of what others found."""
         while self.search is not None and beside.look():
-            solution = beside.found.pop()
+            solution = beside.results.pop()
             if solution is not None:
                 self.search.adopt(solution)
 
@@ -291,9 +291,9 @@ def _side_by_side(both: BoundAndSearch, program: Program, has_tree: bool) -> Res
         return any(_is_closed(both, base.joined(known, other)) for other in beside.look())
 
     program_clock = clock.first(SHARE_BESIDE_PROGRAM * clock.seconds_left)
-    with SideBySide([partial(_solved, both, program, program_clock)]) as beside:
+    with SideBySide([partial(_solve_program, both, program, program_clock)]) as beside:
         both.clock = replace(clock, asked=closes)
-        result = _prove(both, has_tree)
+        result = _run_beside_program(both, has_tree)
         if clock.stop.is_set():
             beside.stop()
         elif not _is_closed(both, result):
@@ -311,14 +311,14 @@ def _is_closed(both: BoundAndSearch, result: Result) -> bool:
     return within_gap(result.objective, result.bound, both.options.gap)
 
 
-def _solved(both: BoundAndSearch, program: Program, clock: Clock) -> Result:
+def _solve_program(both: BoundAndSearch, program: Program, clock: Clock) -> Result:
     """What the program finds in a process of its own."""
     both.clock, both.on_progress = clock, None
     both.solve_program(program)
     return both.known
 
 
-def _prove(both: BoundAndSearch, has_tree: bool) -> Result:
+def _run_beside_program(both: BoundAndSearch, has_tree: bool) -> Result:
     """Go on with prices and search, then grow a tree: what is done beside the program."""
     if not has_tree:
         return both.run(both.clock.seconds_left)

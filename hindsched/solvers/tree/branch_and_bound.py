@@ -25,7 +25,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.file import certify_tree
 from hindsched.solvers.door.program import next_to_nothing
 from hindsched.solvers.door.result import Progress, StoppedBy
-from hindsched.solvers.door.work import interrupted, now, spend
+from hindsched.solvers.door.work import count_work, interrupted, now
 from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle
 from hindsched.solvers.oracles.decisions import BranchDecision
 from hindsched.solvers.search import Search
@@ -172,7 +172,7 @@ class BranchAndBound:
 
     def _bound_and_split(self, node: Node, seconds: Callable[[], float | None]) -> None:
         self.nodes += 1
-        spend()
+        count_work()
         shares = self._bound_node(node, seconds)
         if self._is_closed(node.bound):
             return

@@ -137,18 +137,18 @@ class NodeProgram:
         best_prices = prices
         value, whole, round_ = 0.0, False, 0
 
-        def found(stopped_by: StoppedBy) -> NodeBound:
+        def node_bound(stopped_by: StoppedBy) -> NodeBound:
             ends = (StoppedBy.CONVERGED, StoppedBy.ITERATION_LIMIT, StoppedBy.INFEASIBLE)
             settled = self._branching is not None and whole and stopped_by in ends
             shares = self._shares() if settled else None
-            own = answers
-            if own is not None and shares is not None:
-                own = replace(own, basis=self._master.basis())
+            with_basis = answers
+            if with_basis is not None and shares is not None:
+                with_basis = replace(with_basis, basis=self._master.basis())
             at_end = value if whole else None
-            return NodeBound(best_prices, best, shares, round_, own, at_end, stopped_by)
+            return NodeBound(best_prices, best, shares, round_, with_basis, at_end, stopped_by)
 
         if self._is_closed(best, cutoff):
-            return found(StoppedBy.GAP)
+            return node_bound(StoppedBy.GAP)
         self._master.set_penalty(self._penalty)
         basis = None if known is None else known.basis
         if basis is not None:
@@ -163,32 +163,32 @@ class NodeProgram:
         while round_ < self._most_rounds:
             solved = self._master.solve(seconds())
             if solved is None:
-                return found(self._late)
+                return node_bound(self._late)
             value, duals, whole = solved
             round_ += 1
             added = 0
             for smoothing in (self._smoothing, 0.0):
                 tried = smoothing * best_prices + (1 - smoothing) * duals
-                bound, added, own = self._price(oracle, tried)
+                bound, added, new_answers = self._price(oracle, tried)
                 if self.sign * bound < self.sign * best:
-                    best_prices, best, answers = tried, bound, own
+                    best_prices, best, answers = tried, bound, new_answers
                 if added:
                     break
             self._tell(round_, best)
             if self._is_closed(best, cutoff):
-                return found(StoppedBy.GAP)
+                return node_bound(StoppedBy.GAP)
             left = seconds()
             if self._interrupted.is_set() or (left is not None and left <= 0):
-                return found(self._late)
+                return node_bound(self._late)
             if whole and self._is_settled(self.sign * (best - value), best, cutoff):
-                return found(StoppedBy.CONVERGED)
+                return node_bound(StoppedBy.CONVERGED)
             if not added:
                 if whole:
-                    return found(StoppedBy.CONVERGED)
+                    return node_bound(StoppedBy.CONVERGED)
                 if self._master.penalty > HIGHEST_PENALTY * self._penalty:
-                    return found(StoppedBy.INFEASIBLE)
+                    return node_bound(StoppedBy.INFEASIBLE)
                 self._master.set_penalty(10 * self._master.penalty)
-        return found(StoppedBy.ITERATION_LIMIT)
+        return node_bound(StoppedBy.ITERATION_LIMIT)
 
     @property
     def _late(self) -> StoppedBy:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError
 from hindsched.instances.traces.log import read_log
-from hindsched.instances.traces.times import SECOND, Clock, find_zone, stamp_text
+from hindsched.instances.traces.times import SECOND, LogClock, find_zone, stamp_text
 
 CSV = "job,submit,start,end,gpus\na,0,0,10,4\nb,5,10,20,4\n"
 SACCT = "JobID|Submit|Start|End|AllocTRES|Elapsed\n"
@@ -204,7 +204,7 @@ def test_a_mutated_log_is_read_or_refused_in_one_line(tmp_path: Path, seed: int)
 
 
 def parse(*cells: str, **options: str) -> pd.DataFrame:
-    return Clock(options.get("zone")).times(pd.Series(cells, dtype=object))
+    return LogClock(options.get("zone")).times(pd.Series(cells, dtype=object))
 
 
 @given(st.integers(0, 4 * 10**15), st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))

@@ -20,7 +20,7 @@ from hindsched.instances.modes import fewest_ps, in_pieces, modes
 from hindsched.solutions.base import Solution
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.door.work import spend
+from hindsched.solvers.door.work import count_work
 from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
 from hindsched.solvers.kernels.batchsched import neighbourhoods
 from hindsched.solvers.kernels.batchsched.neighbourhoods import DURATION, WORKER_TYPE, WORKERS
@@ -114,7 +114,7 @@ class WindowSearch:
         """
         order = np.argsort(-self._prices.density, kind="stable")
         for multiple in MULTIPLES:
-            spend()
+            count_work()
             for jobs in (self._jobs, self._every):
                 plan = self._no_plan()
                 done, cost = neighbourhoods.insert_all(
@@ -137,7 +137,7 @@ class WindowSearch:
             return False
         before = self.objective
         while not stop():
-            spend(MOVES)
+            count_work(MOVES)
             if not self._has_plan:  # the best is of a form that the kernel does not know
                 self.construct()
                 if not self._has_plan:
@@ -147,7 +147,7 @@ class WindowSearch:
             done = (self.iterations - self._cycle_begin) / self._cycle
             heat = HOT * (COLD / HOT) ** min(1.0, done) * above
             while left:
-                tried = neighbourhoods.improve(
+                tried = neighbourhoods.improve_plan(
                     left, heat, self._cost, self._plan, self._cluster, self._prices, self._jobs,
                     self._word(),
                 )  # fmt: skip

@@ -42,14 +42,14 @@ def improve_kinds(known: GangSolution, clock: Clock, seed: int) -> GangSolution:
     instance, kinds = known.instance, kinds_held(known)
     start, whole = known.starts.copy(), max(1, len(instance.jobs))
     for kind in range(len(instance.gpu_kinds)):
-        mine = np.flatnonzero(kinds == kind)
-        pool = pool_of_kind(instance, kind, mine) if mine.size else None
-        if pool is None or not can_move(mine.size, pool.total_gpus):
+        members = np.flatnonzero(kinds == kind)
+        pool = pool_of_kind(instance, kind, members) if members.size else None
+        if pool is None or not can_move(members.size, pool.total_gpus):
             continue
         search = SequenceSearch(pool, known.formulation, seed)
-        search.try_starts(start[mine])
-        search.anneal(clock.first(clock.seconds * mine.size / whole), lambda: False)
-        start[mine] = search.start
+        search.try_starts(start[members])
+        search.anneal(clock.first(clock.seconds * members.size / whole), lambda: False)
+        start[members] = search.start
     held = np.zeros((start.size, len(instance.gpu_kinds)), dtype=np.int64)
     held[np.arange(start.size), kinds] = instance.job_gpus
     rows = GangRows(

@@ -22,7 +22,7 @@ from hindsched.solvers.base import Method
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, Result, Status
-from hindsched.solvers.door.work import Clock, catch_interrupt, spend
+from hindsched.solvers.door.work import Clock, catch_interrupt, count_work
 from hindsched.solvers.families.gang.by_kind import improve_kinds
 from hindsched.solvers.families.gang.prices import ascend_prices, certify_without_prices
 from hindsched.solvers.families.gang.replay import incumbents, replay_by_key
@@ -113,7 +113,7 @@ class GangRun(Run):
             moved = generator.random(jobs) < max(SWAPS, 2 / jobs)
             place[moved] += generator.normal(scale=max(2.0, 0.05 * jobs), size=int(moved.sum()))
             self.offer(replay_by_key(self.instance, place, self.formulation))
-            spend()
+            count_work()
 
 
 def auto_gang(

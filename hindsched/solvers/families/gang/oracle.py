@@ -232,16 +232,16 @@ class GangOracle(PricingOracle):
         use = np.zeros_like(table)
         time, value = np.full(allowed.shape[0], -1), blocks.skip.copy()
         rigid = self.kind == "non-preemptive"
-        for mine, kinds in patterns(allowed):
-            some = GangJobs._make(column[mine] for column in blocks)
+        for members, kinds in patterns(allowed):
+            some = GangJobs._make(column[members] for column in blocks)
             if not rigid:
                 on, intervals = kinds[table[kinds].argmin(axis=0)], np.arange(table.shape[1])
-                time[mine], value[mine], held = pausing_responses(
-                    self.cut, table[on, intervals], some, factor[mine]
+                time[members], value[members], held = pausing_responses(
+                    self.cut, table[on, intervals], some, factor[members]
                 )
                 use[on, intervals] += held
                 continue
-            chosen = np.zeros(mine.size, dtype=np.int64)
+            chosen = np.zeros(members.size, dtype=np.int64)
             if kinds.size > 1:
                 chosen = np.argmin(
                     [rigid_responses(self.cut, table[k], some)[1] for k in kinds], axis=0
@@ -250,7 +250,7 @@ class GangOracle(PricingOracle):
                 on = np.flatnonzero(chosen == number)
                 few = GangJobs._make(column[on] for column in some)
                 at, worth, held = rigid_responses(self.cut, table[k], few)
-                time[mine[on]], value[mine[on]] = at, worth
+                time[members[on]], value[members[on]] = at, worth
                 use[k] += held
         return time, value, use.ravel() * seconds
 
@@ -260,9 +260,9 @@ class GangOracle(PricingOracle):
         table = np.asarray(prices).reshape(allowed.shape[1], cut.size - 1)
         use, expected = np.zeros_like(table), np.zeros(allowed.shape[0])
         soft, hard = np.zeros((2, allowed.shape[0]))
-        for mine, kinds in patterns(allowed):
-            some = GangJobs._make(column[mine] for column in blocks)
-            shares = np.ones((kinds.size, mine.size))
+        for members, kinds in patterns(allowed):
+            some = GangJobs._make(column[members] for column in blocks)
+            shares = np.ones((kinds.size, members.size))
             if kinds.size > 1:
                 values = np.array(
                     [soft_responses(cut, table[k], some, mu, shares[0])[0] for k in kinds]
@@ -270,17 +270,17 @@ class GangOracle(PricingOracle):
                 least = values.min(axis=0)
                 shares = np.exp((least - values) / mu)
                 mass = shares.sum(axis=0)
-                soft[mine], shares = least - mu * np.log(mass), shares / mass
-                hard[mine] = np.inf
+                soft[members], shares = least - mu * np.log(mass), shares / mass
+                hard[members] = np.inf
             for k, share in zip(kinds, shares, strict=True):
                 worth, best, held, start = soft_responses(cut, table[k], some, mu, share)
                 if kinds.size == 1:
-                    soft[mine] = worth
-                    hard[mine] = best
+                    soft[members] = worth
+                    hard[members] = best
                 else:
-                    hard[mine] = np.minimum(hard[mine], best)
+                    hard[members] = np.minimum(hard[members], best)
                 use[k] += held
-                expected[mine] += share * start
+                expected[members] += share * start
         return SoftResponses(float(soft.sum()), float(hard.sum()), use.ravel(), expected)
 
     def block_values(self, prices: Floats) -> tuple[Floats, Floats]:

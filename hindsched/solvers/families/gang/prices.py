@@ -21,7 +21,7 @@ from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.work import Clock, spend
+from hindsched.solvers.door.work import Clock, count_work
 from hindsched.solvers.families.gang.oracle import GangOracle, gang_oracle
 from hindsched.solvers.kernels.gang.best_responses import fluid_prices
 
@@ -80,7 +80,7 @@ class DualAscent:
         def negative(point: Floats) -> tuple[float, Floats]:
             prices = np.maximum(point, 0.0) / length
             soft, hard, use, self.expected = oracle.soft_responses(oracle.cut, prices * seconds, mu)
-            spend()
+            count_work()
             paid = float(prices @ capacity)
             self.record(hard - paid, oracle.cut, prices)
             return -(soft - paid) / unit, -(use * seconds - capacity) / length / unit
@@ -164,12 +164,12 @@ def start_prices(oracle: GangOracle) -> Floats:
     shares = shares / shares.sum(axis=1, keepdims=True)
     known = []
     for room, share in zip(rooms.tolist(), shares.T, strict=True):
-        mine = np.flatnonzero(share)
-        if not mine.size:
+        members = np.flatnonzero(share)
+        if not members.size:
             known.append(np.zeros(oracle.cut.size - 1))
             continue
-        submit, work = instance.submits[order][mine], (area * share)[mine]
-        known.append(fluid_prices(oracle.cut, submit, work, density[mine], room))
+        submit, work = instance.submits[order][members], (area * share)[members]
+        known.append(fluid_prices(oracle.cut, submit, work, density[members], room))
     return np.concatenate(known)
 
 

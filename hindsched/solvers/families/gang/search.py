@@ -22,7 +22,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.gang.instance import KINDS, OBJECTIVES, GangInstance, split_formulation
 from hindsched.models.gang.sets import GangSets
 from hindsched.solutions.gang.solution import GangSolution, pool_rows
-from hindsched.solvers.door.work import Clock, now, spend
+from hindsched.solvers.door.work import Clock, count_work, now
 from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
 from hindsched.solvers.families.gang.prices import DualAscent
 from hindsched.solvers.families.gang.replay import incumbents
@@ -115,7 +115,7 @@ class SequenceSearch:
         """Anneal a sequence of starts in place for some rounds; keep its schedule if the best."""
         gpus = self.instance.total_gpus
         placed = sequences.resequence(sequence, self.jobs, gpus, rounds, heat, self.state, reach)
-        spend(max(1, placed // PLACED))
+        count_work(max(1, placed // PLACED))
         self.try_starts(sequences.starts_in_sequence(sequence, self.jobs, gpus))
 
     def solution(self) -> GangSolution:

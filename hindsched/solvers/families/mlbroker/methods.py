@@ -37,7 +37,7 @@ from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
-from hindsched.solvers.door.work import Clock, catch_interrupt, is_counted, spend
+from hindsched.solvers.door.work import Clock, catch_interrupt, count_work, is_counted
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.placements import (
     BrokerPlan,
@@ -110,7 +110,7 @@ def lagrangian_certificate(
         jobs = kernel_jobs(slot, launches[alive])
         if formulation == "paper":  # talk with the PS is free
             jobs = jobs._replace(distance=0.0 * slot.distance)
-        spend()
+        count_work()
         late = clock is not None and clock.is_over
         target, steps = np.inf, 1
         if iterations and not late:

@@ -22,7 +22,7 @@ from hindsched.errors import SolveFailed
 from hindsched.solutions.base import Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
 from hindsched.solvers.door.standard_form import objective_factor
-from hindsched.solvers.door.work import interrupted, spend
+from hindsched.solvers.door.work import count_work, interrupted
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
 from hindsched.solvers.kernels.mlbroker.geo_placement import placement_cost
 from hindsched.solvers.oracles.decisions import BranchDecision, Feature, Limits, limits_of
@@ -79,7 +79,7 @@ class TierNodes:
             return NodeBound(best_prices, best, None, 0)
         self._add(plans)
         for round_ in range(1, MOST_ROUNDS + 1):
-            spend()
+            count_work()
             value, duals, point = self._solve()
             added = 0
             for smoothing in (SMOOTHING, 0.0):

@@ -22,7 +22,7 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.solutions.mlbroker.solution import empty_placements, used_by
-from hindsched.solvers.door.work import Clock, spend
+from hindsched.solvers.door.work import Clock, count_work
 from hindsched.solvers.kernels.mlbroker.geo_placement import (
     SlotJobs,
     best_placement,
@@ -161,7 +161,7 @@ class Planner:
 
     def is_late(self) -> bool:
         """Whether the clock is over."""
-        spend()
+        count_work()
         return self._clock is not None and self._clock.is_over
 
     def answered(self, answers: Sequence[BrokerPlan]) -> BrokerPlan:

@@ -37,9 +37,9 @@ from hindsched.solvers.door.result import ProgramResult, Progress, Result, Statu
 from hindsched.solvers.door.work import (
     UNIT_SECONDS,
     catch_interrupt,
+    count_work,
     counting,
     now,
-    spend,
     units_of,
 )
 from hindsched.solvers.families.oasis.oracle import OasisPlan
@@ -304,7 +304,7 @@ def solve_rest(rest: OasisInstance, start: Solution, options: SolveOptions, work
         within = options.with_time(work * UNIT_SECONDS)
         result = solve_by_ends(rest, start.formulation, within, incumbent=start)
         done = units_of(now())
-    spend(done)
+    count_work(done)
     return result
 
 

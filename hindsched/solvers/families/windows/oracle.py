@@ -265,7 +265,7 @@ def slot_ways(instance: modes.WindowInstance, job: JobRecord) -> Choices:
 def _undominated(number: Any, demand: Floats) -> Ints:
     """Positions by rising number of what no other is as low as and as small in every resource."""
     order = np.lexsort((demand.sum(axis=1), number))
-    positions: Ints = order[merged_server.undominated(demand[order])]
+    positions: Ints = order[merged_server.undominated_rows(demand[order])]
     return positions
 
 

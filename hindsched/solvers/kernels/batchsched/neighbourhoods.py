@@ -1,8 +1,8 @@
 """Neighbourhoods of a whole schedule: take jobs out, put each back where it is cheapest.
 
-A move (`improve`) takes out a pivot and jobs near it (`draw_removed`) and puts them back one after
-the other (`insert_all`): each in its cheapest mode and window (`cheapest_mode`), on the servers on
-which it wastes least (`place_job`).
+A move (`improve_plan`) takes out a pivot and jobs near it (`draw_removed`) and puts them back one
+after the other (`insert_all`): each in its cheapest mode and window (`cheapest_mode`), on the
+servers on which it wastes least (`place_job`).
 
 A job's cost is ``weight x completion + price of what it uses``, at one price a resource and slot
 for all servers, so that only the servers that it stands on are left to choose. What is free is
@@ -421,7 +421,7 @@ def draw_removed(plan: WindowPlan, jobs: WindowJobs, word: Words) -> Ints:
 
 
 @njit(cache=True)
-def improve(
+def improve_plan(
     moves: int, heat: float, cost: Floats, plan: WindowPlan, cluster: FreeCapacity,
     prices: SearchPrices, jobs: WindowJobs, word: Words,
 ) -> int:  # fmt: skip

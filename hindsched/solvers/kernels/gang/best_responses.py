@@ -78,12 +78,12 @@ def _breaks(
     start, count, best = submit, 0, blocks.skip[job]
     here, there = interval_of(cut, start), interval_of(cut, start + duration)
     while start <= latest:
-        own = slope * (start + duration - submit)
-        if own >= best + slack:
+        own_cost = slope * (start + duration - submit)
+        if own_cost >= best + slack:
             break
         high = _paid(cut, price, total, there, start + duration)
         starts[count] = start
-        values[count] = own + gpus * (high - _paid(cut, price, total, here, start))
+        values[count] = own_cost + gpus * (high - _paid(cut, price, total, here, start))
         best = min(best, values[count])
         count += 1
         if here >= last:

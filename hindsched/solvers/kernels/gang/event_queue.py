@@ -111,18 +111,18 @@ def place_gang(state: PolicyState, free: Ints, job: int) -> bool:
             held[server] = 0
         if not narrow:
             for server in state.by_size:
-                mine = state.kind[server] == kind and state.allowed[job, kind]
-                if mine and free[server] == sizes[server] and sizes[server] <= left:
+                fits = state.kind[server] == kind and state.allowed[job, kind]
+                if fits and free[server] == sizes[server] and sizes[server] <= left:
                     held[server] = sizes[server]
                     left -= sizes[server]
             if left == 0:
                 return True
         best = -1
         for server in range(sizes.size):
-            mine = state.allowed[job, state.kind[server]]
-            mine = mine and (narrow or state.kind[server] == kind)
-            mine = mine and free[server] - held[server] >= left
-            if mine and (best < 0 or free[server] < free[best]):
+            fits = state.allowed[job, state.kind[server]]
+            fits = fits and (narrow or state.kind[server] == kind)
+            fits = fits and free[server] - held[server] >= left
+            if fits and (best < 0 or free[server] < free[best]):
                 best = server
         if best >= 0:
             held[best] = left

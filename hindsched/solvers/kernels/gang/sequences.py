@@ -101,7 +101,7 @@ def _later(new: Ints, old: Ints) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
+def _draw_move(state: Words, old: Ints, new: Ints, first: int, last: int) -> None:
     """Draw what comes to places `first` to `last`: two swapped, or a block moved to an end."""
     if unit(state) < SWAP:
         new[first], new[last] = old[last], old[first]
@@ -144,7 +144,7 @@ def resequence(
         end += begin
         if end >= places:
             continue
-        _move(state, sequence, new, begin, end)
+        _draw_move(state, sequence, new, begin, end)
         change, stop = 0.0, places
         copy_to(new_free[begin], free[begin])
         for place in range(begin, places):

@@ -20,7 +20,7 @@ ROUNDING = 1e-15
 
 
 @njit(cache=True)
-def undominated(demand: Floats) -> Ints:
+def undominated_rows(demand: Floats) -> Ints:
     """Rows of (choices, resources) that are no earlier row's equal or more in every resource."""
     kept = np.empty(demand.shape[0], dtype=np.int64)
     count = 0

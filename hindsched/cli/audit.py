@@ -16,7 +16,9 @@ def audit(
     log: Annotated[str, opt.argument("Log of a scheduler: a file, a pipe or a folder.")],
     form: Annotated[str, opt.option("csv, swf, sacct, kubernetes, ...", "--format")] = "csv",
     gpus: Annotated[int | None, opt.option("GPUs of the cluster, one pool.")] = None,
-    servers: Annotated[str | None, opt.option("Servers: 16x8, or a=8,b=4, or a CSV file.")] = None,
+    servers: Annotated[
+        str | None, opt.option("Servers: 16x8, or a=8@V100,b=4, or a CSV file.")
+    ] = None,
     column: Annotated[list[str] | None, opt.option("A column's role: job=JobID.")] = None,
     objective: Annotated[str, opt.option("mean-jct, makespan or deadlines-met.")] = "mean-jct",
     time_limit: opt.TimeLimit = None,
@@ -52,7 +54,7 @@ def audit(
             *(f"Note: {text}" for text in (*data["remarks"], *wrong)),
             *(f"Impossible: {text}" for text in data["breaches_listed"][:ROWS_TOLD]),
             *(f"Not checked: {text}." for text in data["not_checked"]),
-            *([] if data["gap"] is None else [data["gap"]["sentence"]]),
+            *(data[part]["sentence"] for part in ("fragmentation", "gap") if data[part]),
         ):
             tell(line)
         show_rows("The same jobs by other schedulers", result.shown_rows(), SHOWN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,12 +31,14 @@ class GangBuilder:
     Parameters
     ----------
     frame : DataFrame
-        A row a job: ``job, submit, duration, gpus`` and, if there, ``weight, deadline, user``.
+        A row a job: ``job, submit, duration, gpus`` and, if there, ``weight, deadline, user`` and
+        ``gpu_kinds`` (``"V100|P100"``).
         Times may be numbers of seconds, texts, datetimes or timedeltas.
     gpus : int
         GPUs of the cluster, one pool.
     servers : str or pairs, optional
-        ``"16x8"``, ``"a=8,b=4"`` or (name, GPUs) pairs, instead of `gpus`.
+        ``"16x8"``, ``"a=8@V100,b=4@P100"`` or (name, GPUs) or (name, GPUs, kind) tuples, instead of
+        `gpus`.
     placement : {"pool", "consolidated"}
         Whether any free GPUs do, or only those of one server, or whole ones and a remainder.
     columns : mapping, optional
@@ -98,20 +101,21 @@ class GangBuilder:
             where = f"frame, row {first['row']}, column {first['column']}"
             rule = f"must be a job that can be scheduled: {first['rule']}"
             raise InputError(where, first["value"], rule)
-        return instance_of_log(log, name=name, placement=placement)
+        return instance_of_log(log, name=name, placement=placement, by_kind=True)
 
 
 gang = GangBuilder()
 
 
 def instance_of_log(
-    log: Log, *, name: str | None = None, placement: str = POOL, formulation: str | None = None
-) -> GangInstance:
+    log: Log, *, name: str | None = None, placement: str = POOL, formulation: str | None = None,
+    by_kind: bool = False,
+) -> GangInstance:  # fmt: skip
     """Make the instance whose jobs are those of a log that can be judged.
 
     Somebody must have said the capacity. Jobs are judged as freely as the log treated them, or as
     the formulation says; one whose width changed is known by its GPU-seconds only: it becomes that
-    many seconds on one GPU.
+    many seconds on one GPU. With `by_kind` jobs run on the kinds of GPUs that they name.
     """
     capacity, jobs = log.need_capacity(), log.jobs
     kind = log.formulation if formulation is None else formulation.partition(",")[0]
@@ -127,6 +131,9 @@ def instance_of_log(
     cluster: Draft = {"gpus": capacity.gpus}
     if capacity.servers:
         cluster = {"servers": [{"name": name, "gpus": gpus} for name, gpus in capacity.servers]}
+    if by_kind:
+        for server, of_server in zip(cluster.get("servers", ()), capacity.kinds, strict=False):
+            server |= {"gpu_kind": of_server} if of_server else {}
     work = jobs["work"].where(resized, jobs["duration"])
     columns = {
         "name": jobs["job"],
@@ -141,6 +148,8 @@ def instance_of_log(
         columns["deadline"] = [None if pd.isna(t) else log.seconds(max(0, t)) for t in due]
     if "user" in jobs:
         columns["user"] = [user or None for user in jobs["user"]]
+    if by_kind and capacity.kinds and "gpu_kinds" in jobs:
+        columns["gpu_kinds"] = _named_kinds(log)
     records: list[JsonObject] = [
         {key: value for key, value in zip(columns, row, strict=True) if value is not None}
         for row in zip(*columns.values(), strict=True)
@@ -157,3 +166,24 @@ def instance_of_log(
         placement=placement, provenance=provenance, **cluster,
     )  # fmt: skip
     return GangInstance.parse(data)
+
+
+def _named_kinds(log: Log) -> list[list[str] | None]:
+    """Kinds of GPUs that each job names, ``V100|P100``; None for any."""
+    capacity, jobs = log.need_capacity(), log.jobs
+    rooms: dict[str, int] = {}
+    for (_, gpus), kind in zip(capacity.servers, capacity.kinds, strict=True):
+        rooms[kind] = rooms.get(kind, 0) + gpus
+    known = [rooms[kind] for kind in rooms]
+    named: list[list[str] | None] = []
+    job: Any
+    for job in jobs.itertuples():
+        kinds = list(dict.fromkeys(filter(None, re.split(r"\s*[|,;]\s*", job.gpu_kinds.strip()))))
+        most = max([rooms[kind] for kind in kinds if kind in rooms] if kinds else known, default=0)
+        if job.gpus > most:
+            where, of = f"{log.source}, row {job.row}, column gpu_kinds", job.gpu_kinds or "any"
+            raise InputError(
+                where, of, f"{job.gpus} GPUs asked for: no such kind has more than {most}"
+            )
+        named.append(kinds or None)
+    return named

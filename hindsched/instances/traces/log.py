@@ -113,7 +113,7 @@ class Log:
         ``row, job, submit, duration, gpus, work`` (GPU-slots), ``ran`` (slots in which it ran, if
         known), ``runs`` (times that it was started), ``completion`` (end of its last run),
         ``completion_only`` (its runs within start and end are not known) and, where the log has
-        them, ``weight, deadline, user``.
+        them, ``weight, deadline, user, gpu_kinds``.
         """
         rows, runs = self.rows[self.rows["why"] == ""], self.runs
         jobs = rows.drop_duplicates("job").set_index("job", drop=False).rename_axis(None)
@@ -139,7 +139,7 @@ class Log:
         jobs = jobs.astype(dict.fromkeys(whole, np.int64)).sort_values(["submit", "row"])
         return _existing_columns(
             jobs, "row job submit duration gpus work ran runs completion completion_only weight "
-            "deadline user",
+            "deadline user gpu_kinds",
         )  # fmt: skip
 
     @property

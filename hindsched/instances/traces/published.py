@@ -328,7 +328,7 @@ OPENB = Format(
     columns={
         "job": "name", "submit": "creation_time", "start": "scheduled_time",
         "end": "deletion_time", "gpus": "num_gpu", "share": "gpu_milli", "phase": "pod_phase",
-        "user": "qos",
+        "user": "qos", "gpu_kinds": "gpu_spec",
     },
     needed=("job", "submit", "start", "end", "gpus"),
     # Pods that still run are set aside, or end with the list; a share of a GPU is, or is a GPU.

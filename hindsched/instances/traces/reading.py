@@ -12,8 +12,9 @@ gpus      GPUs, may be a share of one
 ========  ==========================================================================
 
 Where the log has them: ``duration``, ``deadline``, ``weight``, ``user``, ``server``, ``state``,
-``part`` (cluster or tenant), ``paused`` (how long it stood still within a run), ``failed`` (the run
-came to nothing), and what `hindsched.instances.traces.table` adds for values that fall with time.
+``part`` (cluster or tenant), ``gpu_kinds`` (on one of which it runs: ``V100|P100``), ``paused``
+(how long it stood still within a run), ``failed`` (the run came to nothing), and what
+`hindsched.instances.traces.table` adds for values that fall with time.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ REQUEUES = ("restart", "resume", "separate")
 """A job run again begins anew, goes on where it was, or is a job of its own."""
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ASIDE = "set aside: not judged"
-TEXTS = ("user", "server", "state", "part")  # roles that are taken as they stand
+TEXTS = ("user", "server", "state", "part", "gpu_kinds")  # roles that are taken as they stand
 MOST_EXAMPLES = 100
 
 

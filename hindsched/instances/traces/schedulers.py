@@ -26,6 +26,7 @@ from hindsched.json_types import JsonObject
 
 ROLES = (
     "job", "submit", "start", "end", "gpus", "duration", "deadline", "weight", "user", "server",
+    "gpu_kinds",
 )  # fmt: skip
 
 

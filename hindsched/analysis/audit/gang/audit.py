@@ -13,6 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hindsched.analysis.audit.gang.fragmentation import (
+    IN_POOL,
+    Fragmentation,
+    Level,
+    find_fragmentation,
+    levels_above_pool,
+)
 from hindsched.analysis.audit.gang.verdict import (
     BEATS_BOUND,
     REFUSED,
@@ -68,6 +75,8 @@ class Audit:
     verdict: AuditVerdict  # the interval in the units people use
     seconds: Mapping[str, float] = field(hash=False)  # that each step took
     remarks: tuple[str, ...] = ()  # what a reader of the verdict should know
+    # the same jobs by kind of GPU and on the servers; None where neither is known
+    fragmentation: Fragmentation | None = field(default=None, repr=False)
 
     @property
     def is_possible(self) -> bool:
@@ -152,6 +161,7 @@ class Audit:
             "schedulers": self.rows(),
             "users": self.users(),
             "gap": None if self.gap is None else self.gap.to_dict(),
+            "fragmentation": self.fragmentation and self.fragmentation.to_dict(),
             "waits": self.log.waits.to_dict("records"),
             "seconds": dict(self.seconds),
         }  # fmt: skip
@@ -263,7 +273,9 @@ def audit(
     lap("policies")
     tell(f"bound and search ({full})")
     left = DEFAULT_SECONDS if time_limit is None else until - time.perf_counter()
-    limit = max(LEAST_SECONDS, left)
+    remarks = _remarks(log, instance)
+    levels = _levels(log, full, remarks) if objective == "mean-jct" else []
+    limit = max(LEAST_SECONDS, left) / (1 + len(levels))
     result = solve(instance, formulation=full, time_limit=limit)
     certificate = result.certificate or certify_without_prices(instance, full)
     bound = float(certificate.bound)
@@ -275,8 +287,18 @@ def audit(
     if isinstance(result.solution, GangSolution):
         candidates.append(AuditSchedule("best found", result.solution, kind != KINDS[0]))
     candidates += [each for each in replayed.values() if not each.pauses or kind != KINDS[0]]
+    fragmentation = None
+    if levels:
+        least = min(
+            (each.solution for each in candidates), key=lambda s: s.objective(), default=None
+        )
+        pool = Level(IN_POOL, instance, certificate, least)
+        fragmentation = find_fragmentation(log, pool, levels, limit * len(levels), tell)
+        finer = fragmentation.levels[0].best
+        if finer is not None and finer is not least:
+            candidates.append(Schedule("best found", finer, kind != KINDS[0]))
+        lap("servers and kinds")
     best = min(candidates, key=lambda each: each.solution.objective(), default=None)
-    remarks = _remarks(log, instance)
     if late := [name for name in chosen if name not in replayed]:
         remarks.append(f"Not replayed, for no time was left: {', '.join(late)}.")
     return Audit(
@@ -284,8 +306,23 @@ def audit(
         breaches=replace(breaches, listed=tuple(listed)), schedule=schedule,
         policies=tuple(replayed.values()), best=best, certificate=certificate,
         verdict=verdict_on(instance, objective, value, bound, best), seconds=laps,
-        remarks=tuple(remarks),
+        remarks=tuple(remarks), fragmentation=fragmentation,
     )  # fmt: skip
+
+
+def _levels(log: Log, formulation: str, remarks: list[str]) -> list[tuple[str, GangInstance]]:
+    """What is asked of servers and kinds; a remark where the log names no such GPUs."""
+    capacity = log.need_capacity()
+    if "gpu_kinds" in log.jobs and (log.jobs["gpu_kinds"] != "").any() and not capacity.kinds:
+        remarks.append(
+            "Jobs name kinds of GPUs, and nobody has said those of the servers: --servers FILE "
+            "with columns server,gpus,gpu_kind does."
+        )
+    try:
+        return levels_above_pool(log, formulation)
+    except InputError as error:
+        remarks.append(f"Not judged by server and kind of GPU: {error}.")
+        return []
 
 
 def compile_audit() -> None:

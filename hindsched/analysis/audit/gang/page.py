@@ -98,6 +98,16 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
         "jobs": audit.jobs(), "schedulers": audit.to_frame(),
         "notes": audit.log.notes.to_frame(), "breaches": audit.breaches.to_frame(),
     }  # fmt: skip
+    if audit.fragmentation is not None:
+        for number, level in enumerate(audit.fragmentation.levels[1:], start=2):
+            stem = f"{number}-{level.name.replace(' ', '-')}"
+            files = [place / f"{stem}-{what}.json" for what in ("instance", "certificate", "best")]
+            write(level.instance, files[0])
+            write_certificate(level.certificate, files[1])
+            if level.best is not None:
+                write_solution(level.best, files[2])
+            written += files[: 2 + (level.best is not None)]
+        tables |= {"kinds": audit.fragmentation.kinds}
     if audit.gap is not None:
         tables |= {"gap_jobs": audit.gap.jobs, "gap_hours": audit.gap.hours}
     content = {f"{name}.csv": to_csv(table).encode() for name, table in tables.items()}

@@ -71,9 +71,11 @@ class Fragmentation:
 
     def sentence(self) -> str:
         """The price in one sentence, and which kind is short."""
-        text = f"The price of fragmentation: the best possible {self.levels[-1].name} takes "
-        text += f"{self.price()} times as long as in {self.levels[0].name}"
-        if len(self.levels) == 3:
+        price, last = self.price(), self.levels[-1].name
+        text = f"The price of fragmentation: the best possible {last} takes "
+        text += "no longer than" if price.upper == 1 else f"{price} times as long as"
+        text += f" in {self.levels[0].name}"
+        if price.upper != 1 and len(self.levels) == 3:
             text += f" (kinds alone {self.price(0, 1)} times)"
         worst: Any
         for worst in self.kinds[self.kinds["waited"] > 0].head(1).itertuples():

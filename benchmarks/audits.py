@@ -267,6 +267,40 @@ def interval_row(name: str, numbers: list[float]) -> dict[str, Any]:
     }
 
 
+def philly(limit: float) -> dict[str, Any]:
+    """Two weeks of Philly's virtual clusters, each a kind of GPU, by first fit."""
+    nodes = pd.read_csv(TRACES / "philly/philly_vc.csv", index_col="vc")["node num"]
+    servers = [(f"{vc}-{n}", 8, vc) for vc, count in nodes.items() for n in range(count)]
+    rows = load_trace(TRACES / "philly/philly.csv.gz", "philly").rows
+    day = rows["submit_seconds"] / 86400
+    rows = rows[day.between(30, 44) & rows["part"].isin(nodes.index)].reset_index(drop=True)
+    log = pd.DataFrame({
+        "job": rows.index.map(str), "submit": rows["submit_seconds"].round().astype(int),
+        "duration": rows["duration_seconds"].round().clip(lower=1).astype(int),
+        "gpus": rows["gpus"], "gpu_kinds": rows["part"],
+    })  # fmt: skip
+    log["submit"] -= log["submit"].min()
+    run = replay(hs.gang(log, servers=servers), "fifo-skip")
+    log = log.drop(columns="duration").assign(start=run.starts, end=run.completions)
+    found = hs.audit(log, servers=servers, time_limit=2 * limit, policies=[])
+    assert found.is_possible
+    assert found.fragmentation is not None
+    levels = [
+        {"best possible": level.name, "mean JCT at least, s": f"{level.bounds.lower:,.1f}",
+         "found, s": f"{level.bounds.upper:,.1f}"} for level in found.fragmentation.levels
+    ]  # fmt: skip
+    kinds = [
+        {"virtual cluster": kind.kind, "GPUs": kind.gpus, "jobs": f"{kind.jobs:,}",
+         "asked": f"{kind.asked:.0%}", "waited, GPU-hours": f"{kind.waited / 3600:,.0f}",
+         "short, hours": f"{kind.short_hours:,.1f}", "rent": f"{kind.rent:.0%}"}
+        for kind in found.fragmentation.kinds.itertuples()
+    ]  # fmt: skip
+    return {
+        "jobs": f"{len(log):,}", "mean": f"{found.verdict.value:,.1f}", "levels": table(levels),
+        "kinds": table(kinds), "sentence": found.fragmentation.sentence(),
+    }  # fmt: skip
+
+
 def alibaba(limit: float) -> dict[str, Any]:
     """openb's and DLRM's pods."""
     nodes = pd.read_csv(TRACES / "alibaba_v2023/openb_node_list_gpu_node.csv.gz")
@@ -324,6 +358,7 @@ PARTS: dict[str, Callable[[float], dict[str, Any]]] = {
     "five": figure_10,
     "fifo": fifo,
     "clusters": clusters,
+    "philly": philly,
     "alibaba": alibaba,
     "nasa": nasa,
 }

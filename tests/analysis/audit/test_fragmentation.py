@@ -29,7 +29,7 @@ def test_three_levels_and_the_short_kind(tmp_path: Path) -> None:
     cost = found.fragmentation
     assert cost is not None
     # in one pool c, d and one of the others run first: 1, 1, 2 and 3 hours
-    assert [level.interval.upper for level in cost.levels] == [
+    assert [level.bounds.upper for level in cost.levels] == [
         pytest.approx(3600 * hours / 4) for hours in (7, 8, 8)
     ]
     for coarse, fine in zip(cost.levels, cost.levels[1:], strict=False):

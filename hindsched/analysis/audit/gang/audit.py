@@ -296,7 +296,7 @@ def audit(
         fragmentation = find_fragmentation(log, pool, levels, limit * len(levels), tell)
         finer = fragmentation.levels[0].best
         if finer is not None and finer is not least:
-            candidates.append(Schedule("best found", finer, kind != KINDS[0]))
+            candidates.append(AuditSchedule("best found", finer, kind != KINDS[0]))
         lap("servers and kinds")
     best = min(candidates, key=lambda each: each.solution.objective(), default=None)
     if late := [name for name in chosen if name not in replayed]:

@@ -1,4 +1,4 @@
-"""What kinds of GPUs and servers cost: the best possible in one pool, by kind, and on the servers.
+"""What kinds of GPUs and servers cost: the best possible in one pool, by kind, on the servers.
 
 Every schedule on the servers is one by kind, and every one by kind is one in the pool: a bound of
 the pool holds for all three, and a schedule on the servers is one of the pool. So the ends of the
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hindsched.analysis.interval import Interval
+from hindsched.analysis.bounds import Bounds
 from hindsched.arrays import Ints
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import CONSOLIDATED, POOL, GangInstance
@@ -42,12 +42,12 @@ class Level:
     best: GangSolution | None = field(repr=False)
 
     @property
-    def interval(self) -> Interval:
+    def bounds(self) -> Bounds:
         """Mean job completion time, weighted if jobs are, between bound and best schedule."""
         weights, below = self.instance.exact_weights
         jobs = sum(weights) / below
         found = None if self.best is None else self.best.objective() / jobs
-        return Interval(self.certificate.bound / jobs, found)
+        return Bounds(self.certificate.bound / jobs, found)
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Fragmentation:
     # most), users_share, rent (of the bound's prices by kind, all kinds together 1).
     kinds: pd.DataFrame = field(repr=False)
 
-    def price(self, first: int = 0, last: int = -1) -> Interval:
+    def price(self, first: int = 0, last: int = -1) -> Bounds:
         """How many times as long the mean is at one level as at another, at least and at most."""
-        low, high = self.levels[first].interval, self.levels[last].interval
+        low, high = self.levels[first].bounds, self.levels[last].bounds
         assert low.lower is not None
         assert high.lower is not None
         least = 1.0 if low.upper is None else max(1.0, high.lower / low.upper)
-        return Interval(least, None if high.upper is None else high.upper / low.lower)
+        return Bounds(least, None if high.upper is None else high.upper / low.lower)
 
     def sentence(self) -> str:
         """The price in one sentence, and which kind is short."""
@@ -91,7 +91,7 @@ class Fragmentation:
     def rows(self) -> list[JsonObject]:
         """A row a level."""
         return [
-            {"level": level.name, "bound": level.interval.lower, "best_found": level.interval.upper}
+            {"level": level.name, "bound": level.bounds.lower, "best_found": level.bounds.upper}
             for level in self.levels
         ]
 

@@ -117,18 +117,6 @@ class Game:
         return {s: found[s] for s in sorted(found, key=lambda s: (s.slot, -len(s.waiting)))}
 
 
-def alike(instances: Sequence[Any], s: int, slot: int) -> Classes:
-    """The futures that cannot be told from one in a slot."""
-
-    def history(instance: Any) -> Any:
-        data, reading_slot = instance.data, instance.family.reveal_slot
-        reading.spend(20 * len(data["jobs"]))
-        return [frozen(job) for job in data["jobs"] if reading_slot(data, job) <= slot]
-
-    own = history(instances[s])
-    return tuple(n for n, other in enumerate(instances) if history(other) == own)
-
-
 def added(held: Held, more: Held) -> Held:
     """What is held of both."""
     sums = dict(held)

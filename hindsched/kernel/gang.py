@@ -140,11 +140,6 @@ class Problem(ScenarioProblem):
         require(known and not self.consolidated, "kind: the problem is no game")
         return "pool", self.room, self.seconds
 
-    def decision_slot(self, name: str, feature: Any, k: int) -> int:
-        """Slot in which a job begins that completes in slot k."""
-        require(feature == ("completion",), "decisions: must be on completions")
-        return k - self.jobs[name].p + 1
-
     def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
         """Sum of best responses - GPUs x integral of the prices; for a makespan, see there.
 

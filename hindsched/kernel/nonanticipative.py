@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from . import games, reading, trees
+from . import games, reading
 from .exact import Data, Interval, point, total
 from .problem import ScenarioProblem
 from .reading import require
@@ -31,7 +31,7 @@ from .reading import require
 KEYS = {"format", "family", "formulation", "kind", "policies", "sense", "bound", "claim",
         "scenarios"}  # fmt: skip
 PART = {"instance", "instance_sha256", "weight", "schedule"}
-KINDS = {"nonanticipative": {"own", "kind", "prices"}, "joint-tree": set(), "policy-graph": set()}
+KINDS = {"nonanticipative": {"own", "kind", "prices"}, "policy-graph": set()}
 """What a scenario has besides."""
 Multipliers = dict[str, dict[tuple[Any, ...], Any]]  # by job and window, and what they are on
 
@@ -41,8 +41,7 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
     data = reading.exact_numbers(data)
     kind, claim = str(data.get("kind")), data.get("claim")
     require(kind in KINDS, f"kind: must be one of {', '.join(KINDS)}")
-    keys = KEYS | ({"leaves"} if kind == "joint-tree" else set())
-    require(set(data) == keys, f"keys must be {sorted(keys)}")
+    require(set(data) == KEYS, f"keys must be {sorted(KEYS)}")
     require(data["policies"] in ("run", "commit"), "policies: must be run or commit")
     pure = claim == "deterministic" and kind == "policy-graph"
     require(claim in ("expected", "guarantee") or pure, "claim: must be expected or guarantee")
@@ -73,10 +72,8 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
             worth.append(verdict.value)
     if kind == "policy-graph":
         proven = games.bound_of_game(instances, data, worth, family.sense == "max")
-    elif kind == "joint-tree":
-        proven = _joint_bound(instances, data)
     else:
-        proven = total(_parts(instances, data, scenarios, [row["kind"] for row in scenarios]))
+        proven = total(_parts(instances, data))
     if not pure:
         weights = [row["weight"] for row in scenarios]
         parts = [v.times(w) for v, w in zip(worth, weights, strict=True)] if worth else []
@@ -89,69 +86,20 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
     return proven
 
 
-def _parts(
-    instances: Sequence[Any], data: Data, rows: Sequence[Any], kinds: Sequence[str]
-) -> list[Interval]:
+def _parts(instances: Sequence[Any], data: Data) -> list[Interval]:
     """Bounds of the scenarios, each with its weight and own terms, which cancel."""
-    own = [_read_multipliers(row["own"], f"scenarios[{n}].own") for n, row in enumerate(rows)]
-    _check_cancel(instances, own, data["policies"])
-    found, sense = list[Interval](), data["sense"]
-    for instance, scenario, row, terms, kind in zip(
-        instances, data["scenarios"], rows, own, kinds, strict=True
-    ):
-        require(kind in ("lagrangian", "tree", "leaf"), "kind: is unknown")
-        part = {"kind": kind, "prices": row["prices"], "sense": sense,
+    rows, bounds = data["scenarios"], list[Interval]()
+    multipliers = [
+        _read_multipliers(row["own"], f"scenarios[{n}].own") for n, row in enumerate(rows)
+    ]
+    _check_cancel(instances, multipliers, data["policies"])
+    for instance, row, terms in zip(instances, rows, multipliers, strict=True):
+        require(row["kind"] in ("lagrangian", "tree"), f"{row['instance']}.kind: is unknown")
+        part = {"kind": row["kind"], "prices": row["prices"], "sense": data["sense"],
                 "policies": data["policies"]}  # fmt: skip
         problem = instance.problem(data["formulation"])
-        found.append(problem.bound_with(part, scenario["weight"], terms))
-    return found
-
-
-def _joint_bound(instances: Sequence[Any], data: Data) -> Interval:
-    """The worst leaf of a tree whose decisions hold in all futures of a class.
-
-    What a policy decides of a job, in the slot in which it does, it decides in all of them; so
-    every pure policy obeys the decisions of one leaf, and a randomised one is a mixture.
-    """
-    problems = [instance.problem(data["formulation"]) for instance in instances]
-    places = [{job["name"]: job for job in instance.data["jobs"]} for instance in instances]
-    decided, found = list[list[Any]](), list[Interval]()
-    reading.check_limit("leaves", len(data["leaves"]) * len(instances), "leaves")
-    for leaf in data["leaves"]:
-        require(set(leaf) == {"decisions", "bound", "scenarios"}, "leaves: unknown keys")
-        taken, rows = list[Any](), [list[Any]() for _ in instances]
-        for row in leaf["decisions"]:
-            s = reading.integer(row["scenario"], 0, "leaves: scenario")
-            plain = {key: value for key, value in row.items() if key != "scenario"}
-            name, feature, low, high = trees.read_decision(
-                plain, {"completion": (), "start": ()}, set(places[s]), "leaves"
-            )
-            slot = instances[s].family.reveal_slot(instances[s].data, places[s][name])
-            if data["policies"] == "run":
-                split = problems[s].decision_slot(name, feature, high if low == 0 else low - 1)
-                slot = max(slot, split)
-            members = games.alike(instances, s, slot)
-            taken.append(((members, name), feature, low, high))
-            for member in members:
-                rows[member].append(plain)
-        decided.append(taken)
-        parts = [
-            {
-                "own": own["own"],
-                "prices": [{"decisions": mine, "bound": 0, "prices": own["prices"]}],
-            }
-            for own, mine in zip(leaf["scenarios"], rows, strict=True)
-        ]
-        try:
-            bound = total(_parts(instances, data, parts, ["leaf"] * len(parts)))
-        except trees.Infeasible:
-            continue
-        reading.check_stated(leaf["bound"], bound, data["sense"], "leaves: bound")
-        found.append(bound)
-    trees.check_cover(decided)
-    require(found, "leaves: no policy obeys one")
-    pick = max if data["sense"] == "max" else min
-    return Interval(pick(b.low for b in found), pick(b.high for b in found))
+        bounds.append(problem.bound_with(part, row["weight"], terms))
+    return bounds
 
 
 def futures_in_order(data: Data, files: Sequence[tuple[Any, str]]) -> list[Any]:

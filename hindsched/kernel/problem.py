@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from .exact import Data, Interval
-from .reading import Progress, require, silent
+from .reading import Progress, silent
 from .verdict import Verdict
 
 
@@ -57,8 +57,3 @@ class ScenarioProblem(FamilyProblem):
     def reveal_slot(cls, instance: Data, job: Data) -> int:
         """Slot from which an online algorithm knows a job."""
         return int(job["arrival"])
-
-    def decision_slot(self, name: str, feature: Any, k: int) -> int:
-        """Slot in which it is decided whether a feature of a job's schedule is k at most."""
-        require(feature == ("start",), "decisions: must be on what is decided in a slot")
-        return k

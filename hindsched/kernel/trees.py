@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 from .exact import Data, Interval, ceiling, total
-from .reading import Progress, RefusedFile, check_limit, check_stated, require
+from .reading import Progress, check_limit, check_stated, require
 
 NEVER = 2**31 - 1
 ALL = (0, NEVER)
@@ -23,10 +23,6 @@ Features = Mapping[str, Sequence[tuple[str, Any]]]  # axes of the labels of each
 Price = Callable[[Any], tuple[Interval, Callable[[int, Limits], Interval | None]]]
 """``price(prices)``: what rows are worth, and ``respond(position, limits)``: a job's best response
 at these prices, in the jobs' order; None where it has no schedule within limits."""
-
-
-class Infeasible(RefusedFile):
-    """No schedule obeys the decisions."""
 
 
 def certificate_bound(
@@ -54,11 +50,11 @@ def certificate_bound(
     tree, known, leaves, bounds = data["kind"] == "tree", set(jobs), _leaves(data), list[Interval]()
     check_limit("leaves", len(leaves), "prices")
     decided = [
-        [read_decision(row, features, known, f"prices[{i}].decisions") for row in leaf["decisions"]]
+        [_decision(row, features, known, f"prices[{i}].decisions") for row in leaf["decisions"]]
         for i, leaf in enumerate(leaves)
     ]
     if tree:
-        check_cover(decided)
+        _check_cover(decided)
     for i, (leaf, decisions) in enumerate(zip(leaves, decided, strict=True)):
         tell(i, len(leaves), "leaf")
         require(set(leaf) == {"decisions", "bound", "prices"}, f"prices[{i}]: unknown keys")
@@ -75,13 +71,12 @@ def certificate_bound(
             if tree:  # else the file's caller does
                 check_stated(leaf["bound"], proven, data["sense"], f"prices[{i}].bound")
             bounds.append(proven)
-    if not bounds:
-        raise Infeasible("no leaf has a schedule for every job: the problem is infeasible")
+    require(bounds, "no leaf has a schedule for every job: the problem is infeasible")
     pick = max if data.get("sense") == "max" else min
     return Interval(pick(b.low for b in bounds), pick(b.high for b in bounds))
 
 
-def read_decision(row: Any, features: Features, jobs: set[str], where: str) -> Decision:
+def _decision(row: Any, features: Features, jobs: set[str], where: str) -> Decision:
     """Read one decision."""
     require(row["job"] in jobs, f"{where}: unknown job")
     if set(row) == {"job", "admitted"} and isinstance(row["admitted"], bool):
@@ -98,7 +93,7 @@ def read_decision(row: Any, features: Features, jobs: set[str], where: str) -> D
     return row["job"], feature, *((0, k) if side == "at_most" else (k, NEVER))
 
 
-def check_cover(leaves: list[list[Decision]]) -> None:
+def _check_cover(leaves: list[list[Decision]]) -> None:
     """Every split has both sides, and no leaf lies inside another: linear in the decisions."""
     waiting = [(list(range(len(leaves))), 0)]
     while waiting:
@@ -129,7 +124,7 @@ def layout(data: Data, known: Sequence[str]) -> str:
 
 def _leaves(data: Data) -> list[Any]:
     """Leaves of a tree; prices alone are one that nothing is decided in."""
-    if data["kind"] not in ("tree", "leaf"):
+    if data["kind"] != "tree":
         return [{"decisions": [], "bound": 0, "prices": data["prices"]}]
     require(isinstance(data["prices"], list), "prices: must be the list of leaves of a tree")
     return list(data["prices"])

@@ -30,11 +30,11 @@ from hindsched.online.batchsched.algorithms import (
 )
 from hindsched.online.engines.server_batches import resource_units
 from hindsched.online.simulator import simulate
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
 from hindsched.solvers.families.batchsched.methods import METHODS
-from hindsched.solvers.oracles.base import build_oracle
 
 
 def transcription(instance, horizon):

@@ -135,9 +135,9 @@ def run_step(step: str, family: str, jobs: int, folder: Path) -> None:
 def bound(file: str, prices: str) -> None:
     """What ``solve --method bound`` does, with its number of evaluations given."""
     from hindsched.instances.io import read
+    from hindsched.solvers.base import build_oracle
     from hindsched.solvers.bounds.lagrangian import subgradient_bound
     from hindsched.solvers.certificates.file import write_certificate
-    from hindsched.solvers.oracles.base import build_oracle
 
     found = subgradient_bound(build_oracle(read(file)), max_iterations=EVALUATIONS)
     write_certificate(found.certificate, prices)

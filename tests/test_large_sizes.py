@@ -11,7 +11,7 @@ from hindsched.models.batchsched.list_schedule import wspt_schedule
 from hindsched.online.base import build_state
 from hindsched.online.simulator import environment_of
 from hindsched.solutions.base import Commitments
-from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.base import build_oracle
 from tests.hostile import EXAMPLES, hostile
 
 

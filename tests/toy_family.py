@@ -254,7 +254,7 @@ def install(monkeypatch):
         contents = {
             "instances.{}.instance": {"INSTANCE": cls},
             "solutions.{}.solution": {"SOLUTION": ToySolution},
-            "solvers.families.{}.oracle": {"SOLVERS": ToySolvers()},
+            "solvers.families.{}.solvers": {"SOLVERS": ToySolvers()},
         }
         for path, names in contents.items():
             module = ModuleType(f"hindsched.{path.format(family)}")

@@ -32,7 +32,7 @@ def simulate(
         hs.write_solution(run.solution, output, produced_by)
     summary = run.to_dict()
     if certificate is not None:
-        from hindsched.solvers.certificates.certificate import certificate_of_run
+        from hindsched.solvers.certificates.posted import certificate_of_run
 
         settings_used = certificate_of_run(run)
         hs.write_certificate(settings_used, certificate)

@@ -55,7 +55,7 @@ OFFERS = {
     "generator": ("GENERATOR",),
     "solution": ("SOLUTION",),
     "offline": ("MODELS",),
-    "oracle": ("SOLVERS",),
+    "solvers": ("SOLVERS",),
     "algorithms": ("ONLINE",),
     "kernel": ("Problem",),
 }

@@ -1,4 +1,4 @@
-"""What a family offers this floor: `FamilySolvers`, found by the family's word."""
+"""What a family offers this floor, found by its word: `FamilySolvers`, and its oracles built."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from hindsched.arrays import Floats
+from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
 from hindsched.solutions.base import Solution
+from hindsched.solvers.oracles.base import PlacingOracle, PricingOracle
 
 if TYPE_CHECKING:
     from hindsched.solvers.door.options import SolveOptions
     from hindsched.solvers.door.result import Progress, Result
-    from hindsched.solvers.oracles.base import PlacingOracle, PricingOracle
 
 Method: TypeAlias = "Callable[[Instance, str, SolveOptions, Progress | None], Result]"
 """``method(instance, formulation, options, on_progress) -> Result``."""
@@ -22,7 +23,7 @@ Method: TypeAlias = "Callable[[Instance, str, SolveOptions, Progress | None], Re
 class FamilySolvers(ABC):
     """A family's oracles, methods and search; what it does not override is generic.
 
-    ``SOLVERS`` of the family's module ``solvers/families/FAMILY/oracle.py`` is an object of its
+    ``SOLVERS`` of the family's module ``solvers/families/FAMILY/solvers.py`` is an object of its
     subclass. Modules that load a solver are imported where they are needed.
     """
 
@@ -48,28 +49,51 @@ class FamilySolvers(ABC):
         return ()
 
     def node_program(self, oracle: Any, size: float) -> Any:
-        """What bounds the nodes of a tree: a `NodeProgram` or what has its methods."""
-        from hindsched.solvers.tree.node_program import NodeProgram
+        """What bounds the nodes of a tree, with the methods of `NodeProgram`; None: it does."""
+        return None
 
-        return NodeProgram(oracle, size)
-
-    def methods(self) -> dict[str, Method]:
-        """Methods of `solve` by name."""
-        from hindsched.solvers.methods.auto import generic_methods
-
-        return generic_methods()
+    def methods(self) -> dict[str, Method] | None:
+        """Methods of `solve` by name; None: `generic_methods`."""
+        return None
 
     def search(
         self, oracle: PlacingOracle, prices: Floats, *, seed: int = 0,
         start: Solution | None = None,
     ) -> Any:  # fmt: skip
-        """The search of schedules: a `NeighbourhoodSearch` or what has its methods."""
-        from hindsched.solvers.search import NeighbourhoodSearch
-
-        return NeighbourhoodSearch(oracle, prices, seed=seed, start=start)
+        """The search of schedules, with the methods of `NeighbourhoodSearch`; None: it searches."""
+        return None
 
 
 def family_solvers(family: str) -> FamilySolvers:
     """What a family offers this floor; `InputError` in one line if it is missing."""
-    solvers: FamilySolvers = family_module("solvers.families", family, "oracle").SOLVERS
-    return solvers
+    offered: FamilySolvers = family_module("solvers.families", family, "solvers").SOLVERS
+    return offered
+
+
+def build_oracle(
+    instance: Instance, formulation: str | None = None, *, rows: str | None = None
+) -> PricingOracle:
+    """Build the oracle of an instance's family, by default of its default formulation.
+
+    `rows` is one of the `row_layouts`, by default the formulation's first: certificates use one
+    aggregated over identical servers where that costs nothing; ``"servers"`` has one row a server,
+    for schedules.
+    """
+    family, layouts = family_solvers(instance.family), row_layouts(instance.family)
+    if rows is not None and rows not in layouts:
+        raise InputError("rows", rows, f"must be {' or '.join(layouts)}")
+    chosen = instance.check_formulation(formulation)
+    return family.build_oracle(instance, chosen, rows or family.first_layout(chosen))
+
+
+def placing_oracle(instance: Instance, formulation: str | None = None) -> PlacingOracle:
+    """The oracle with one row a server; `InputError` for a family that places nothing."""
+    oracle = build_oracle(instance, formulation, rows="servers")
+    if not isinstance(oracle, PlacingOracle):
+        raise InputError("family", instance.family, "must place schedules on servers")
+    return oracle
+
+
+def row_layouts(family: str) -> tuple[str, ...]:
+    """Names of a family's layouts of the linking rows, the default first."""
+    return family_solvers(family).layouts

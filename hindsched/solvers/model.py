@@ -27,12 +27,12 @@ from hindsched.models.declared import PyomoProgram
 from hindsched.models.futures import ExtensiveProgram, Futures, build_extensive
 from hindsched.models.schedule_dual import ScheduleDual
 from hindsched.solutions.base import Solution
+from hindsched.solvers.base import build_oracle, row_layouts
 from hindsched.solvers.door import standard_form
 from hindsched.solvers.door.conflict import find_conflict
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program
 from hindsched.solvers.door.result import ProgramResult, Status
-from hindsched.solvers.oracles.base import build_oracle, row_layouts
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -15,8 +15,8 @@ import hindsched as hs
 from hindsched import kernel
 from hindsched.instances.base import FAMILIES
 from hindsched.kernel.__main__ import check_command
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.oracles.base import build_oracle
 from tests.kernel.agreement import exact
 
 FOLDER = Path(__file__).parents[1] / "data" / "attacks"

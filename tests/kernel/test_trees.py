@@ -13,8 +13,8 @@ from hindsched.kernel import trees
 from hindsched.kernel.exact import Interval, point
 from hindsched.kernel.reading import RefusedFile, load, silent
 from hindsched.kernel.trees import NEVER
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.file import certify_tree
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, BranchDecision, Feature
 from tests.kernel.agreement import KERNELS, bound_of, checked, kernel_bound
 from tests.strategies.batchsched import instance as batchsched

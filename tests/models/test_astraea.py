@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.models.base import dual_program, offline_program
 from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.oracles.base import build_oracle
 from tests.astraea_example import round_instance, worked_example
 from tests.second_opinion.settle import is_binding, optimum, settle
 from tests.strategies.astraea import astraea_instances

@@ -10,11 +10,11 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
 from hindsched.models.base import offline_program, subproblem
 from hindsched.models.gang.offline import FORMS
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.model import Model, SubproblemModel
-from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import is_binding, optimum
 from tests.strategies.gang import tiny_instances
 

@@ -15,12 +15,12 @@ from hindsched.models.base import offline_program
 from hindsched.models.mlbroker.sets import big_m
 from hindsched.models.mlbroker.slot_program import RegularisedSlot
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.mlbroker.convex import solve_fractional
 from hindsched.solvers.families.mlbroker.methods import relaxation_bound
 from hindsched.solvers.model import model
-from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import optimum
 from tests.strategies.mlbroker import flicker, instances, make, two_jobs
 

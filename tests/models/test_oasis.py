@@ -12,9 +12,9 @@ from hindsched.models.base import dual_program, offline_program
 from hindsched.models.oasis import offline as models
 from hindsched.models.oasis.slot_program import OasisSlotProgram
 from hindsched.solutions.oasis.solution import OasisSolution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import is_binding, optimum, settle
 from tests.strategies.oasis import make, oasis_instances
 

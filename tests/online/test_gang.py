@@ -25,11 +25,11 @@ from hindsched.online.gang.algorithms import ONLINE
 from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.families.gang.replay import POLICIES, replay, replay_by_key
 from hindsched.solvers.families.gang.search import best_plan, open_jobs, plan_in_order
 from hindsched.solvers.kernels.gang.sequences import total_cost
-from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import optimum
 from tests.strategies.gang import tiny_instances
 

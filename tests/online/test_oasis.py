@@ -17,10 +17,10 @@ from hindsched.online.oasis.algorithms import OasisReoptimise
 from hindsched.online.oasis.prices import ExponentialPrices, price_bounds
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.oasis.methods import rest_of
-from hindsched.solvers.oracles.base import build_oracle
 from tests.strategies.oasis import oasis_instances
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instances"

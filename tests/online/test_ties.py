@@ -9,9 +9,9 @@ import hindsched as hs
 from hindsched.online.batchsched import algorithms as batchsched
 from hindsched.online.engines.batching import ExponentialLedger
 from hindsched.online.oasis.prices import ExponentialPrices
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.families.windows.oracle import WORKERS
 from hindsched.solvers.kernels.ties import TIE
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES
 
 RUNS = {

@@ -33,11 +33,11 @@ import pytest
 
 import hindsched as hs
 from hindsched.kernel import reading
-from hindsched.solvers.base import family_solvers
-from hindsched.solvers.certificates.certificate import certify, oracle_of
-from hindsched.solvers.certificates.file import Leaf, certify_tree, verify_certificate
-from hindsched.solvers.oracles.base import RestrictedOracle, build_oracle
+from hindsched.solvers.base import build_oracle, family_solvers
+from hindsched.solvers.certificates.certificate import certify
+from hindsched.solvers.certificates.file import Leaf, certify_tree, oracle_of, verify_certificate
 from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.kernel.agreement import checked
 from tests.second_opinion import instances
 from tests.second_opinion.enumeration import agrees

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import StoppedBy
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree.node_program import column_generation_bound
 from tests.toy_family import (
     PROBLEMS,

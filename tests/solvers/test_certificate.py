@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance, read, write_json
 from hindsched.solutions.base import build_solution, write_solution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import (
     KEYS,
-    certificate_of_run,
     certify,
 )
 from hindsched.solvers.certificates.explain import explain
@@ -26,7 +26,7 @@ from hindsched.solvers.certificates.file import (
     verify_certificate,
     write_certificate,
 )
-from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.certificates.posted import certificate_of_run
 from tests.second_opinion.settle import settle
 from tests.toy_family import PROBLEMS, ToyOracle, brute_force, install, make, tiny_instances
 

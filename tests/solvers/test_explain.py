@@ -7,10 +7,10 @@ import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.instances.io import read
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.explain import explain
-from hindsched.solvers.oracles.base import build_oracle
 from tests.searches import searched
 from tests.toy_family import PROBLEMS, ToyOracle, install, make, tiny_instances
 

@@ -13,6 +13,7 @@ from hypothesis import given
 import hindsched as hs
 from hindsched.instances.gang.generator import generate
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.result import Status
@@ -21,7 +22,6 @@ from hindsched.solvers.families.gang.prices import ascend_prices, first_cut
 from hindsched.solvers.families.gang.replay import incumbents, replay
 from hindsched.solvers.families.gang.search import SequenceSearch
 from hindsched.solvers.kernels.gang.sequences import starts_in_sequence, total_cost
-from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import optimum
 from tests.strategies.gang import tiny_instances
 

@@ -15,8 +15,8 @@ from hindsched.instances.modes import in_pieces
 from hindsched.kernel.reading import RefusedFile as RefusedByKernel
 from hindsched.models.base import subproblem
 from hindsched.online.baselines.ranked import Tiresias
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.oracles.base import build_oracle
 from tests.brute_force.batchsched import optimum_in_pieces as best_batchsched
 from tests.kernel.agreement import KERNELS, certificate, checked, exact, kernel_bound, random_prices
 from tests.online.test_baselines import gangs, tenants

@@ -10,6 +10,7 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import offline_program, subproblem
 from hindsched.models.mlbroker.sets import most_rented
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import methods, solve
 from hindsched.solvers.door.program import solve_program
@@ -25,7 +26,6 @@ from hindsched.solvers.families.mlbroker.placements import (
     slot_cost,
     tight_placement,
 )
-from hindsched.solvers.oracles.base import build_oracle
 from tests.strategies.mlbroker import instances, make, two_jobs
 
 

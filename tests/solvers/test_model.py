@@ -16,9 +16,9 @@ from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.base import dual_program
 from hindsched.models.edgecloud.relaxations import build_ilp_4
+from hindsched.solvers.base import build_oracle, row_layouts
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.model import DualModel
-from hindsched.solvers.oracles.base import build_oracle, row_layouts
 
 SMALL = {
     "oasis": {"jobs": 3, "horizon": 6},

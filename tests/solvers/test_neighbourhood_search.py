@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.io import read
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
-from hindsched.solvers.oracles.base import build_oracle
 from tests.searches import searched
 from tests.toy_family import (
     PROBLEMS,

@@ -8,11 +8,11 @@ import pytest
 
 import hindsched as hs
 from hindsched.instances.gang.instance import GangInstance, gang_data
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import compile_program, solve_program, within_gap
 from hindsched.solvers.door.standard_form import Scaling, objective_factor
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree.node_program import column_generation_bound
 from tests.second_opinion import instances

@@ -17,7 +17,8 @@ from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.families.oasis.methods import Promises, find_patterns, solve_by_ends
+from hindsched.solvers.families.oasis.methods import Promises, solve_by_ends
+from hindsched.solvers.families.oasis.packing import find_patterns
 from tests.second_opinion.settle import optimum
 from tests.strategies.oasis import flat, make, oasis_instances
 

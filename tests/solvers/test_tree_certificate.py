@@ -11,12 +11,13 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import read
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import KEYS
 from hindsched.solvers.certificates.explain import explain
 from hindsched.solvers.certificates.file import certify_tree, verify_certificate
-from hindsched.solvers.oracles.base import RestrictedOracle, build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER, BranchDecision, Feature
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.toy_family import ToyOracle, make
 
 ROOT = Path(__file__).parents[2]

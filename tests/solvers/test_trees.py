@@ -15,12 +15,12 @@ import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.kernel.reading import RefusedFile
 from hindsched.online.simulator import simulate
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.result import Status, StoppedBy
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.families.mlbroker.methods import find_schedule
 from hindsched.solvers.methods.base import serve_nobody
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.tree import method
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound
 from hindsched.solvers.tree.method import certify_optimum

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.families.batchsched.methods import find_incumbent
 from hindsched.solvers.families.batchsched.search import search_of
 from hindsched.solvers.kernels.batchsched import neighbourhoods
-from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import optimum
 
 RING = {"architecture": "ring-allreduce"}

@@ -17,7 +17,7 @@ from hindsched.kernel import oasis
 from hindsched.kernel.trees import NEVER
 from hindsched.models.base import RUN
 from hindsched.models.oasis.ends import lines_below
-from hindsched.solvers.families.oasis.methods import find_patterns
+from hindsched.solvers.families.oasis.packing import find_patterns
 
 STEPS_A_WINDOW = 30  # of the kernel's search, which are as long as its look at one window
 

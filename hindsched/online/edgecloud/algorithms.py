@@ -26,9 +26,10 @@ from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
+from hindsched.solvers.base import placing_oracle
 from hindsched.solvers.families.edgecloud.methods import program_columns
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
-from hindsched.solvers.oracles.base import PlacingOracle, placing_oracle
+from hindsched.solvers.oracles.base import PlacingOracle
 
 
 class Edgecloud(protocol.OnlineAlgorithm):

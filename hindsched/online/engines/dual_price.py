@@ -27,10 +27,11 @@ from hindsched.online.protocol import (
     Report,
 )
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.base import placing_oracle
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.kept import KeptProgram
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.oracles.base import PlacingOracle, placing_oracle
+from hindsched.solvers.oracles.base import PlacingOracle
 from hindsched.solvers.oracles.rows import PriceRow, Rows
 
 Learning = Literal["undecided", "residual"]

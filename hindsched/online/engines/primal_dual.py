@@ -18,8 +18,9 @@ from hindsched.instances.base import JobRecord
 from hindsched.json_types import JsonObject
 from hindsched.online.protocol import Capabilities, Decision, Environment, OnlineAlgorithm, Report
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.base import placing_oracle
 from hindsched.solvers.door.subproblem import model_response
-from hindsched.solvers.oracles.base import PlacingOracle, Response, placing_oracle
+from hindsched.solvers.oracles.base import PlacingOracle, Response
 from hindsched.solvers.oracles.rows import PriceRow, Rows
 
 Engine = Literal["oracle", "model"]

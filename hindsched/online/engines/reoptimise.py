@@ -31,12 +31,13 @@ from hindsched.online.protocol import (
     Report,
 )
 from hindsched.solutions.base import Assignment, Solution, build_solution
+from hindsched.solvers.base import placing_oracle, row_layouts
 from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Status
 from hindsched.solvers.door.rolling import RollingProgram
-from hindsched.solvers.oracles.base import PlacingOracle, Response, placing_oracle, row_layouts
+from hindsched.solvers.oracles.base import PlacingOracle, Response
 
 MOST_COLUMNS = 10_000  # up to which a step's program is built; it then takes a second or so
 ROUNDS = 8  # times that prices look for further schedules in a step

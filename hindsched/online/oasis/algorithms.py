@@ -35,13 +35,14 @@ from hindsched.online.oasis.prices import (
     price_bounds,
 )
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.base import placing_oracle
 from hindsched.solvers.bounds.schedule_prices import best_schedules
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import now
 from hindsched.solvers.families.oasis.methods import rest_of, rows_from, solve_by_ends, solve_rest
 from hindsched.solvers.families.oasis.oracle import OasisOracle
-from hindsched.solvers.oracles.base import PlacingOracle, Response, placing_oracle
+from hindsched.solvers.oracles.base import PlacingOracle, Response
 from hindsched.solvers.oracles.rows import Rows
 from hindsched.solvers.search import NeighbourhoodSearch
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -24,12 +24,7 @@ from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.notebook_card import card
 from hindsched.solutions.base import Solution
-from hindsched.solvers.oracles.base import (
-    RELATIVE_ROUNDING,
-    PricingOracle,
-    build_oracle,
-    row_layouts,
-)
+from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, PricingOracle
 from hindsched.solvers.oracles.rows import Rows
 
 CERTIFICATE_FORMAT = "hindsched-certificate/1"
@@ -127,24 +122,6 @@ def check_certifies(oracle: PricingOracle) -> None:
         raise InputError("formulation", oracle.formulation, rule)
 
 
-def certificate_of_run(run: Any) -> Certificate:
-    """Certificate from the prices that an online algorithm itself posted at the end of its run.
-
-    They are by row set, in one of the family's layouts.
-    """
-    if run.prices is None:
-        raise InputError("certificate", "(absent)", "the algorithm must post prices")
-    arrays = {name: np.asarray(values, dtype=float) for name, values in run.prices.items()}
-    layouts = row_layouts(run.instance.family)
-    for layout in sorted(layouts, key=lambda name: name != "servers"):
-        oracle = build_oracle(run.instance, run.solution.formulation, rows=layout)
-        shapes = {row_set.name: row_set.shape for row_set in oracle.rows.sets}
-        if all(shapes.get(name) == array.shape for name, array in arrays.items()):
-            return certify(oracle, oracle.rows.pack(arrays))
-    fits = f"must be row sets of a layout of {run.instance.family}: {', '.join(layouts)}"
-    raise InputError("prices", ", ".join(arrays), fits)
-
-
 def check_same_problem(solution: Solution, certificate: Certificate) -> None:
     """Refuse a solution and a certificate that are not of one instance and formulation."""
     if solution.instance.sha256() != certificate.instance_sha256:
@@ -169,12 +146,6 @@ def check_claim(
     excess = bound - claimed if oracle.sense == "max" else claimed - bound
     if not excess <= RELATIVE_ROUNDING / 2 * size:
         raise InputError(where, claimed, f"{proof} prove {bound!r}")
-
-
-def oracle_of(certificate: Certificate, instance: Instance) -> PricingOracle:
-    """The oracle in the certificate's own layout."""
-    oracle = build_oracle(instance, certificate.formulation, rows=certificate.layout)
-    return oracle.on_rows(certificate.rows)
 
 
 def assemble(oracle: PricingOracle, prices: Floats, bound: float, kind: Kind) -> Certificate:

@@ -23,7 +23,8 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
-from hindsched.solvers.certificates.certificate import Certificate, check_same_problem, oracle_of
+from hindsched.solvers.certificates.certificate import Certificate, check_same_problem
+from hindsched.solvers.certificates.file import oracle_of
 from hindsched.solvers.oracles.base import PricingOracle
 
 if TYPE_CHECKING:

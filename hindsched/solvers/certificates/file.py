@@ -33,15 +33,11 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.io import read_json, write_json
 from hindsched.solutions.base import check_belongs
+from hindsched.solvers.base import build_oracle, row_layouts
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates import certificate as base
 from hindsched.solvers.door.options import DEFAULT_GAP
-from hindsched.solvers.oracles.base import (
-    PricingOracle,
-    RestrictableOracle,
-    build_oracle,
-    row_layouts,
-)
+from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle
 from hindsched.solvers.oracles.decisions import Axes, BranchDecision, from_file, to_file
 from hindsched.solvers.oracles.restricted import RestrictedOracle
 
@@ -110,7 +106,7 @@ class TreeCertificate(base.Certificate):
         A leaf's prices are good for its own solutions; some subgradient steps make the best good
         for all.
         """
-        oracle = base.oracle_of(self, instance)
+        oracle = oracle_of(self, instance)
         tried = {leaf.prices.tobytes(): leaf.prices for leaf in self.leaves}
         sign = 1.0 if self.sense == "max" else -1.0
         search = Subgradient(oracle, min(tried.values(), key=lambda p: sign * oracle.bound(p)))
@@ -221,6 +217,12 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
             complaint = error
     assert complaint is not None, "every family has a layout"
     raise complaint
+
+
+def oracle_of(certificate: base.Certificate, instance: Instance) -> PricingOracle:
+    """The oracle in the certificate's own layout."""
+    oracle = build_oracle(instance, certificate.formulation, rows=certificate.layout)
+    return oracle.on_rows(certificate.rows)
 
 
 def _prove_prices(

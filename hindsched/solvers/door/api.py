@@ -19,14 +19,14 @@ from hindsched.json_types import Keywords
 from hindsched.limits import is_unlimited, time_limit
 from hindsched.models.base import check_size
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.base import Method, family_solvers
+from hindsched.solvers.base import Method, build_oracle, family_solvers
 from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door import work
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
 from hindsched.solvers.door.result import LineProgress, Progress, Result, Status, StoppedBy
+from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import certain
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 ROUNDING = 1e-9
@@ -35,7 +35,7 @@ ROUNDING = 1e-9
 
 def methods(family: str) -> dict[str, Method]:
     """Methods of `solve` by name: the family's, or the generic ones."""
-    return family_solvers(family).methods()
+    return family_solvers(family).methods() or generic_methods()
 
 
 def solve(

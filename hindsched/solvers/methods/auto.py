@@ -20,7 +20,7 @@ from threading import Event
 
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
-from hindsched.solvers.base import Method, family_solvers
+from hindsched.solvers.base import Method, build_oracle, family_solvers, placing_oracle, row_layouts
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
@@ -28,9 +28,8 @@ from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Progress, Result, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.methods import base
-from hindsched.solvers.oracles.base import build_oracle, placing_oracle, row_layouts
 from hindsched.solvers.parallel import SideBySide, threads_of
-from hindsched.solvers.search import Search
+from hindsched.solvers.search import NeighbourhoodSearch, Search
 from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import NodeSolutions
 from hindsched.solvers.tree.node_program import column_generation_bound
@@ -198,9 +197,9 @@ class BoundAndSearch(base.Run):
     def _new_search(self, seed: int, start: Solution | None) -> Search:
         servers = placing_oracle(self.oracle.instance, self.oracle.formulation)
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
-        return family_solvers(servers.instance.family).search(
-            servers, prices, seed=seed, start=start
-        )
+        family = family_solvers(servers.instance.family)
+        search: Search | None = family.search(servers, prices, seed=seed, start=start)
+        return search or NeighbourhoodSearch(servers, prices, seed=seed, start=start)
 
     def _bound_for(self, clock: Clock) -> None:
         while not self._ends(clock) and not self.bounding.converged:

@@ -19,6 +19,7 @@ from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.models.base import family_models, offline_program
 from hindsched.solutions.base import Solution, build_solution
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import BoundResult
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
@@ -32,7 +33,6 @@ from hindsched.solvers.door.result import (
     status_of,
 )
 from hindsched.solvers.door.work import Clock
-from hindsched.solvers.oracles.base import build_oracle
 
 DEFAULT_SECONDS = 60.0  # time limit of anytime methods when the options give none
 FindIncumbent = Callable[[Instance, str], Solution | None]

@@ -21,10 +21,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Assignment, Solution, build_solution
-from hindsched.solvers.base import family_solvers
 from hindsched.solvers.oracles import decisions
 from hindsched.solvers.oracles.rows import Rows
 
@@ -282,32 +280,3 @@ class BranchingOracle(RestrictableOracle):
 
         None stands for a block that stays out. The caller checks the solution.
         """
-
-
-def build_oracle(
-    instance: Instance, formulation: str | None = None, *, rows: str | None = None
-) -> PricingOracle:
-    """Build the oracle of an instance's family, by default of its default formulation.
-
-    `rows` is one of the `row_layouts`, by default the formulation's first: certificates use one
-    aggregated over identical servers where that costs nothing; ``"servers"`` has one row a server,
-    for schedules.
-    """
-    family, layouts = family_solvers(instance.family), row_layouts(instance.family)
-    if rows is not None and rows not in layouts:
-        raise InputError("rows", rows, f"must be {' or '.join(layouts)}")
-    chosen = instance.check_formulation(formulation)
-    return family.build_oracle(instance, chosen, rows or family.first_layout(chosen))
-
-
-def placing_oracle(instance: Instance, formulation: str | None = None) -> PlacingOracle:
-    """The oracle with one row a server; `InputError` for a family that places nothing."""
-    oracle = build_oracle(instance, formulation, rows="servers")
-    if not isinstance(oracle, PlacingOracle):
-        raise InputError("family", instance.family, "must place schedules on servers")
-    return oracle
-
-
-def row_layouts(family: str) -> tuple[str, ...]:
-    """Names of a family's layouts of the linking rows, the default first."""
-    return family_solvers(family).layouts

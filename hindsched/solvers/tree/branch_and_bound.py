@@ -29,7 +29,7 @@ from hindsched.solvers.door.work import count_work, interrupted, now
 from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle
 from hindsched.solvers.oracles.decisions import BranchDecision
 from hindsched.solvers.search import Search
-from hindsched.solvers.tree.node_program import Answers, NodeBound
+from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram
 
 DIVE_EVERY = 3
 """Every so many nodes the deepest open one is taken instead of the worst: it finds solutions."""
@@ -201,7 +201,7 @@ class BranchAndBound:
             least = min(1.0, abs(self.objective or 1.0))  # a bound may be next to 0
             size = max(abs(self.root.bound), least)
             family = family_solvers(self.oracle.instance.family)
-            self._program = family.node_program(self.oracle, size)
+            self._program = family.node_program(self.oracle, size) or NodeProgram(self.oracle, size)
         node_bound: NodeBound = self._program.bound(
             node.decisions, node.prices, self._cutoff, seconds, node.answers
         )

@@ -17,14 +17,14 @@ from dataclasses import replace
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.solvers.base import Method, family_solvers
+from hindsched.solvers.base import Method, build_oracle, family_solvers
 from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import LineProgress, Progress, Result, StoppedBy, status_of
 from hindsched.solvers.door.work import UNIT_SECONDS, Clock, catch_interrupt, counting
 from hindsched.solvers.methods.base import Run
-from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle, build_oracle
+from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle
 from hindsched.solvers.tree.branch_and_bound import BranchAndBound, FindSolution
 
 SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0

@@ -12,7 +12,8 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.io import parse_instance
-from hindsched.solvers.oracles.base import PricingOracle, build_oracle, row_layouts
+from hindsched.solvers.base import build_oracle, row_layouts
+from hindsched.solvers.oracles.base import PricingOracle
 from tests.second_opinion import instances
 
 FAMILIES = tuple(instances.FAMILIES)

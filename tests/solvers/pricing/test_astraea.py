@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hindsched.instances.io import read
 from hindsched.online.astraea.paper import TenantRound
-from hindsched.solvers.oracles.base import build_oracle
+from hindsched.solvers.base import build_oracle
 from tests.astraea_example import round_instance
 from tests.strategies.astraea import astraea_instances
 

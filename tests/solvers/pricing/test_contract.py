@@ -23,15 +23,10 @@ from hindsched.errors import InputError
 from hindsched.models.base import subproblem
 from hindsched.online.registry import algorithms
 from hindsched.solutions.base import build_solution
+from hindsched.solvers.base import build_oracle, row_layouts
 from hindsched.solvers.door.subproblem import response_of, solve_subproblem
 from hindsched.solvers.families.batchsched.oracle import BatchschedServers
-from hindsched.solvers.oracles.base import (
-    BranchingOracle,
-    PlacingOracle,
-    PricingOracle,
-    build_oracle,
-    row_layouts,
-)
+from hindsched.solvers.oracles.base import BranchingOracle, PlacingOracle, PricingOracle
 from hindsched.solvers.oracles.decisions import COMPLETES, NEVER
 from tests.second_opinion.milp import NotPolishedError
 from tests.solvers.pricing.contract import (

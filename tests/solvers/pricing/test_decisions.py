@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hindsched.errors import InputError
-from hindsched.solvers.oracles.base import RestrictedOracle, build_oracle
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.oracles.decisions import (
     COMPLETES,
     NEVER,
@@ -19,6 +19,7 @@ from hindsched.solvers.oracles.decisions import (
     to_file,
     window_of,
 )
+from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.strategies.oasis import make
 
 FEATURES = {"completion": (), "on": (("server", ("a", 1)), ("slot", (1, 2, 3)))}

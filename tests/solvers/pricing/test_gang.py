@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.families.gang.oracle import GangOracle, IntervalRows, cuts_of
-from hindsched.solvers.oracles.base import build_oracle
 from hindsched.solvers.oracles.decisions import COMPLETES
 from tests.strategies.gang import tiny_instances
 

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.base import family_solvers
+from hindsched.solvers.base import build_oracle, family_solvers
 from hindsched.solvers.families.mlbroker.oracle import BROKER
-from hindsched.solvers.oracles.base import build_oracle
 from tests.strategies.mlbroker import instances, two_jobs
 
 

@@ -15,8 +15,8 @@ import hindsched as hs
 from hindsched.instances.generators.registry import generate
 from hindsched.online.registry import algorithms
 from hindsched.online.simulator import simulate
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.kernels.windows.merged_server import cheapest_merged_slots
-from hindsched.solvers.oracles.base import build_oracle
 from tests.second_opinion.settle import placements
 from tests.strategies.astraea import astraea_instances
 from tests.strategies.batchsched import tiny_instances

@@ -8,7 +8,6 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Assignment
-from hindsched.solvers.base import FamilySolvers
 from hindsched.solvers.oracles.base import PlacingOracle, Response
 from hindsched.solvers.oracles.rows import Rows, RowSet
 
@@ -54,16 +53,3 @@ class TollboothOracle(PlacingOracle):
             None if start is None else self._response(job, start, nothing)
             for job, start in zip(self.instance.jobs, starts, strict=True)
         ]
-
-
-class TollboothSolvers(FamilySolvers):
-    """What the family offers the solvers: one oracle; methods and search are the generic ones."""
-
-    layouts = ("servers",)
-
-    def build_oracle(self, instance: Any, formulation: str, layout: str) -> TollboothOracle:
-        """Build the oracle; there is one layout."""
-        return TollboothOracle(instance, formulation)
-
-
-SOLVERS = TollboothSolvers()

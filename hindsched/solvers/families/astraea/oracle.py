@@ -17,9 +17,7 @@ import numpy as np
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.base import JobRecord
-from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solvers.base import Method
 from hindsched.solvers.families.windows import oracle as windows
 
 
@@ -87,25 +85,3 @@ class AstraeaServers(AstraeaOracle, windows.WindowServerOracle):
     def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
         super().__init__(instance, formulation)
         self.lay_rows(servers=True)
-
-
-class AstraeaSolvers(windows.WindowSolvers):
-    """What astraea offers the solvers."""
-
-    rivals_bound = ("bound", f"optional,{PREEMPTIVE}")
-
-    def build_oracle(
-        self, instance: AstraeaInstance, formulation: str, layout: str
-    ) -> AstraeaOracle:
-        """Build the oracle of a layout."""
-        oracles = {"servers": AstraeaServers, PREEMPTIVE: AstraeaPieces}
-        return oracles.get(layout, AstraeaMerged)(instance, formulation)
-
-    def methods(self) -> dict[str, Method]:
-        """The generic ones."""
-        from hindsched.solvers.families.astraea.methods import METHODS
-
-        return METHODS
-
-
-SOLVERS = AstraeaSolvers()

@@ -20,13 +20,12 @@ from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.decimals import common_step, exactly
-from hindsched.instances.modes import PREEMPTIVE, Modes, in_pieces
+from hindsched.instances.modes import Modes, in_pieces
 from hindsched.solutions.batchsched.solution import BatchschedSolution
-from hindsched.solvers.base import Method
 from hindsched.solvers.families.batchsched.list_schedule import smith_schedule
 from hindsched.solvers.families.windows import oracle as windows
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
-from hindsched.solvers.oracles.base import PlacingOracle, Response
+from hindsched.solvers.oracles.base import Response
 
 
 class BatchschedOracle(windows.WindowOracle):
@@ -147,31 +146,3 @@ class BatchschedServers(BatchschedOracle, windows.WindowServerOracle):
         """The shortest mode after all priced slots: no schedule that begins there is cheaper."""
         cost = float(self.outside_costs[block])
         return Response(cost, cost, windows.NO_ROWS, np.zeros(0))
-
-
-class BatchschedSolvers(windows.WindowSolvers):
-    """What batchsched offers the solvers."""
-
-    rivals_bound = ("bound", PREEMPTIVE)
-
-    def build_oracle(
-        self, instance: BatchschedInstance, formulation: str, layout: str
-    ) -> BatchschedOracle:
-        """Build the oracle of a layout."""
-        oracles = {"servers": BatchschedServers, PREEMPTIVE: BatchschedPieces}
-        return oracles.get(layout, BatchschedMerged)(instance, formulation)
-
-    def methods(self) -> dict[str, Method]:
-        """The generic ones, begun from a list schedule."""
-        from hindsched.solvers.families.batchsched.methods import METHODS
-
-        return METHODS
-
-    def search(self, oracle: PlacingOracle, prices: Floats, **more: Any) -> Any:
-        """A search over windows, if jobs run in one and amounts are whole numbers of 64 bits."""
-        from hindsched.solvers.families.batchsched.search import search_of
-
-        return search_of(oracle, prices, **more) or super().search(oracle, prices, **more)
-
-
-SOLVERS = BatchschedSolvers()

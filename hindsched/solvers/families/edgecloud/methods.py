@@ -21,7 +21,7 @@ from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule, read_past
-from hindsched.solvers.base import Method
+from hindsched.solvers.base import Method, build_oracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
@@ -32,7 +32,7 @@ from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle, Edgeclo
 from hindsched.solvers.families.edgecloud.priced_rows import last_priced_slot
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import DEFAULT_SECONDS, Run, better
-from hindsched.solvers.oracles.base import Response, build_oracle
+from hindsched.solvers.oracles.base import Response
 from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree import method as trees
 

@@ -25,7 +25,6 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.edgecloud.runs import (
@@ -35,7 +34,6 @@ from hindsched.solutions.edgecloud.runs import (
     place_parameter_servers,
 )
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
-from hindsched.solvers.base import FamilySolvers, Method
 from hindsched.solvers.families.edgecloud.best_schedule import (
     CHUNKS,
     CLOUD,
@@ -226,33 +224,3 @@ class EdgecloudGroups(EdgecloudOracle, BranchingOracle):
             for response, on_workers in zip(responses, parts, strict=True)
         ]
         return EdgecloudServers(self.instance, self.formulation).place(placed)
-
-
-class EdgecloudSolvers(FamilySolvers):
-    """What edgecloud offers the solvers."""
-
-    layouts = ("groups", "types", "servers")
-    rivals_bound = ("bound", "literal")
-
-    def build_oracle(
-        self, instance: EdgecloudInstance, formulation: str, layout: str
-    ) -> EdgecloudOracle:
-        """Build the oracle of a layout."""
-        if layout == "servers":
-            return EdgecloudServers(instance, formulation)
-        if layout in self.tree_layouts(instance, formulation):
-            return EdgecloudGroups(instance, formulation)
-        return EdgecloudOracle(instance, formulation, layout)
-
-    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
-        """Where a job without migration can be restricted."""
-        return ("groups",) if formulation == "no-migration" else ()
-
-    def methods(self) -> dict[str, Method]:
-        """LP (4)+ in place of the generic relaxation and bound."""
-        from hindsched.solvers.families.edgecloud.methods import METHODS
-
-        return METHODS
-
-
-SOLVERS = EdgecloudSolvers()

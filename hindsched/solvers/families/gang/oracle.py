@@ -30,7 +30,6 @@ import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
 from hindsched.errors import InputError
-from hindsched.instances.base import Instance
 from hindsched.instances.decimals import common_step, exactly
 from hindsched.instances.gang.instance import (
     MOST_PROGRAM_SLOTS,
@@ -42,7 +41,6 @@ from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solutions.rows import read_span
-from hindsched.solvers.base import FamilySolvers, Method
 from hindsched.solvers.kernels.gang.best_responses import (
     pausing_responses,
     rigid_responses,
@@ -398,30 +396,6 @@ class GangRigidOracle(GangOracle, BranchingOracle):
                 start, end = end, end + duration
             rows[job.name] = [{"from": start + 1, "to": start + duration, "gpus": job.gpus}]
         return build_solution(self.instance, rows, self.formulation)
-
-
-class GangSolvers(FamilySolvers):
-    """What gang offers the solvers."""
-
-    layouts = (LAYOUT,)
-
-    def build_oracle(self, instance: GangInstance, formulation: str, layout: str) -> GangOracle:
-        """The oracle on single slots, where there are not too many."""
-        return gang_oracle(instance, formulation)
-
-    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
-        """None but for jobs in one piece on GPUs of one kind."""
-        assert isinstance(instance, GangInstance)
-        return self.layouts if is_rigid(formulation) and not instance.has_kinds else ()
-
-    def methods(self) -> dict[str, Method]:
-        """Replayed policies, prices and orders."""
-        from hindsched.solvers.families.gang.methods import METHODS
-
-        return METHODS
-
-
-SOLVERS = GangSolvers()
 
 
 def is_rigid(formulation: str) -> bool:

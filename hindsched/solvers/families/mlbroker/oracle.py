@@ -26,12 +26,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hindsched.arrays import Bools, Floats, Ints
-from hindsched.instances.base import Instance
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.models.mlbroker.sets import most_rented
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
-from hindsched.solvers.base import FamilySolvers, Method
 from hindsched.solvers.kernels.mlbroker.geo_placement import PricedBlock, restricted_placement
 from hindsched.solvers.oracles.base import PlacingOracle, Response, RestrictableOracle
 from hindsched.solvers.oracles.decisions import NEVER, Limits
@@ -325,35 +323,3 @@ class MlbrokerOracle(PlacingOracle, RestrictableOracle):
     def bound(self, prices: Floats) -> float:
         """Bound at `prices`, rounded outward by the size of all that was summed or cancelled."""
         return self.priced_within(prices, {})[0]
-
-
-class MlbrokerSolvers(FamilySolvers):
-    """What mlbroker offers the solvers."""
-
-    layouts = ("servers",)
-
-    def build_oracle(
-        self, instance: MlbrokerInstance, formulation: str, layout: str
-    ) -> MlbrokerOracle:
-        """Build the oracle; data centres are not aggregated, so there is one layout."""
-        return MlbrokerOracle(instance, formulation)
-
-    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
-        """Of ``tight``, where no job has the broker's name."""
-        named = any(job.name == BROKER for job in instance.jobs)
-        return self.layouts if formulation == "tight" and not named else ()
-
-    def node_program(self, oracle: MlbrokerOracle, size: float) -> Any:
-        """Shared fees in closed form."""
-        from hindsched.solvers.families.mlbroker.nodes import TierNodes
-
-        return TierNodes(oracle, size)
-
-    def methods(self) -> dict[str, Method]:
-        """Placements of all slots together, and bounds with shared fees."""
-        from hindsched.solvers.families.mlbroker.methods import METHODS
-
-        return METHODS
-
-
-SOLVERS = MlbrokerSolvers()

@@ -16,21 +16,17 @@ What is open in a slot is a problem of its own (`rest_of`): the servers are empt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import cast
 
-import numpy as np
-
-from hindsched.arrays import Floats
 from hindsched.instances.base import Instance, LinearUtility
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob, OasisUtility
 from hindsched.models.base import Commitments
 from hindsched.models.oasis.ends import Ends, build_ends, build_packing
 from hindsched.solutions.base import Assignment, Solution, build_solution
 from hindsched.solutions.oasis.solution import OasisSolution
-from hindsched.solvers.base import Method
+from hindsched.solvers.base import Method, placing_oracle
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program, within_gap
 from hindsched.solvers.door.result import ProgramResult, Progress, Result, Status, StoppedBy
@@ -42,11 +38,9 @@ from hindsched.solvers.door.work import (
     now,
     units_of,
 )
-from hindsched.solvers.families.oasis.oracle import OasisPlan
-from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
+from hindsched.solvers.families.oasis.packing import find_patterns
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import better, closer, joined, solve_milp
-from hindsched.solvers.oracles.base import placing_oracle
 from hindsched.solvers.search import NeighbourhoodSearch
 
 SHARE_OF_ENDS = 0.7
@@ -55,45 +49,10 @@ SHARE_OF_PROMISES = 0.6
 """Share of the time left that deciding its promises may use."""
 LEAST_SHRINKING = 0.5
 """Seconds for making conflicts smaller, if the program of the ends and its promises took less."""
-MOST_PACKED_PATTERNS = 120
-"""Patterns of a group in a slot above which its packing rows are left out."""
-PLACING_SECONDS = 2.0
-"""Limit of placing given schedules on servers."""
 SHRINK_SECONDS = 2.0
 """Limit of each decision while a conflict is made smaller; undecided keeps the larger conflict."""
 MOST_UNDECIDED = 3
 """Undecided ones after which a conflict stays as it is."""
-
-
-def find_patterns(
-    capacity: Floats, demand: Floats, most: Sequence[int]
-) -> tuple[tuple[int, ...], ...] | None:
-    """Maximal patterns of a server; None if they are more than `MOST_PACKED_PATTERNS`."""
-    return _known_patterns(tuple(capacity), tuple(map(tuple, demand.tolist())), tuple(most))
-
-
-@lru_cache(maxsize=4096)
-def _known_patterns(
-    capacity: tuple[float, ...], demand: tuple[tuple[float, ...], ...], most: tuple[int, ...]
-) -> tuple[tuple[int, ...], ...] | None:
-    patterns = server_patterns(
-        np.array(capacity), np.array(demand), np.array(most), MOST_PACKED_PATTERNS
-    )
-    return None if patterns is None else tuple(map(tuple, patterns.tolist()))
-
-
-def place_together(instance: OasisInstance, plans: Mapping[int, OasisPlan]) -> OasisSolution | None:
-    """Schedules of jobs, by position, packed on real servers; None if they are not seen to fit."""
-    ends = {job: plan[0] for job, plan in plans.items()}
-    leaf = build_packing(instance, ends, find_patterns)
-    for job, (end, *placed) in plans.items():
-        block = leaf.model.job[job]
-        for units, counts in zip((block.workers, block.servers), placed, strict=True):
-            in_slot = np.bincount(counts.slots, counts.counts, end + 1)
-            for slot, variable in units.items():
-                variable.fix(int(in_slot[slot]))
-    result = solve_program(leaf.model, SolveOptions(time_limit=PLACING_SECONDS, threads=1))
-    return leaf.extract() if result.has_point else None
 
 
 class Promises:

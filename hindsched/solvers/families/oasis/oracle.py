@@ -14,18 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.base import Instance
 from hindsched.instances.decimals import how_many_fit, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.limits import check_memory
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.oasis.solution import OasisSolution, run_length
-from hindsched.solvers.base import FamilySolvers, Method
+from hindsched.solvers.families.oasis.plans import OasisPlan, Placements
 from hindsched.solvers.kernels.oasis.worker_slot_program import (
     ServerPool,
     Workload,
@@ -38,35 +37,6 @@ from hindsched.solvers.oracles.decisions import COMPLETES, COMPLETION, Feature, 
 from hindsched.solvers.oracles.rows import Rows, RowSet, slot_labels
 
 IN_SLOT, WORKERS, PS = "slot_workers", "workers", "ps"
-
-
-class Placements(NamedTuple):
-    """Workers or PSs that run: slots (1-based), servers or groups, and how many; entry by entry."""
-
-    slots: Ints
-    servers: Ints
-    counts: Ints
-
-    def matrix(self, horizon: int, servers: int) -> Ints:
-        """Counts by slot and server, shape (horizon, servers)."""
-        counts = np.zeros((horizon, servers), dtype=np.int64)
-        np.add.at(counts, (self.slots - 1, self.servers), self.counts)
-        return counts
-
-    @classmethod
-    def of(cls, counts: Ints, member: Ints | None = None) -> Placements:
-        """Non-zero counts, shape (horizon, servers), and in which group each server is."""
-        slots, servers = np.nonzero(counts)
-        places = servers if member is None else member[servers]
-        return cls(slots + 1, places, counts[slots, servers].astype(np.int64))
-
-
-class OasisPlan(NamedTuple):
-    """A job's schedule: its completion slot, and where its workers and PSs run."""
-
-    end: int
-    workers: Placements
-    ps: Placements
 
 
 class Pool(NamedTuple):
@@ -215,7 +185,7 @@ class OasisOracle(BranchingOracle):
         plans = {
             block: response.plan for block, response in enumerate(responses) if response is not None
         }
-        from hindsched.solvers.families.oasis.methods import place_together  # loads Pyomo
+        from hindsched.solvers.families.oasis.packing import place_together  # loads Pyomo
 
         return place_together(self.instance, plans)
 
@@ -353,31 +323,3 @@ def plan_features(plan: OasisPlan) -> dict[Feature, int]:
             for feature in here:
                 values[feature] = values.get(feature, 0) + count
     return values
-
-
-class OasisSolvers(FamilySolvers):
-    """What oasis offers the solvers."""
-
-    layouts = ("groups", "servers", "patterns")
-
-    def build_oracle(
-        self, instance: OasisInstance, formulation: str, layout: str
-    ) -> BranchingOracle:
-        """Build the oracle of a layout."""
-        from hindsched.solvers.families.oasis.patterns import PatternOracle  # which builds on this
-
-        oracles: dict[str, Any] = {"servers": OasisServers, "patterns": PatternOracle}
-        return oracles.get(layout, OasisOracle)(instance, formulation)
-
-    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
-        """Patterns first: they see which units a server holds together."""
-        return "patterns", "servers"
-
-    def methods(self) -> dict[str, Method]:
-        """The generic ones, with a program of ends."""
-        from hindsched.solvers.families.oasis.methods import METHODS
-
-        return METHODS
-
-
-SOLVERS = OasisSolvers()

@@ -25,13 +25,8 @@ from hindsched.arrays import Bools, Floats, Ints
 from hindsched.instances.decimals import times, whole_units
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solutions.base import Solution
-from hindsched.solvers.families.oasis.oracle import (
-    OasisOracle,
-    OasisPlan,
-    Pool,
-    best_within,
-    plan_features,
-)
+from hindsched.solvers.families.oasis.oracle import OasisOracle, Pool, best_within, plan_features
+from hindsched.solvers.families.oasis.plans import OasisPlan
 from hindsched.solvers.kernels.oasis.maximal_patterns import server_patterns
 from hindsched.solvers.oracles.base import BranchingOracle, PricingOracle, Response
 from hindsched.solvers.oracles.decisions import Feature, Limits

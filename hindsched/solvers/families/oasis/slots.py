@@ -21,7 +21,8 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models.oasis.slot_program import OasisSlotProgram
 from hindsched.solvers.door.convex import solve_convex
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.families.oasis.oracle import OasisOracle, OasisPlan, Placements
+from hindsched.solvers.families.oasis.oracle import OasisOracle
+from hindsched.solvers.families.oasis.plans import OasisPlan, Placements
 from hindsched.solvers.kernels.oasis.worker_slot_program import relax_states, trace_back
 from hindsched.solvers.kernels.ties import TIE
 from hindsched.solvers.oracles.base import Response

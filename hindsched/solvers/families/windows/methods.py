@@ -6,9 +6,9 @@ from typing import Any
 
 from hindsched.errors import SolveFailed
 from hindsched.instances.modes import in_pieces, modes, most_workers
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.methods.base import solve_milp
-from hindsched.solvers.oracles.base import build_oracle
 
 MOST_COLUMNS = 50_000
 """Columns, about, up to which ``auto`` solves the program beside the prices."""

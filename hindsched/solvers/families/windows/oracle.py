@@ -22,11 +22,10 @@ import numpy as np
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances import modes
-from hindsched.instances.base import Instance, JobRecord
+from hindsched.instances.base import JobRecord
 from hindsched.instances.decimals import loosened
 from hindsched.solutions.base import Assignment, Solution
 from hindsched.solutions.window_solution import WindowRow, WindowSolution, row_use
-from hindsched.solvers.base import FamilySolvers
 from hindsched.solvers.families.windows.schedules import cheapest_row
 from hindsched.solvers.kernels.placement import no_limits
 from hindsched.solvers.kernels.windows import merged_server
@@ -41,20 +40,6 @@ NO_ROWS = np.zeros(0, dtype=np.int64)
 Choices = tuple[Any, Floats]
 """What a job may do: durations of modes, or rates of ways to run in a slot; demands, shape
 (choices, resources), of the merged server."""
-
-
-class WindowSolvers(FamilySolvers):
-    """What both families offer the solvers alike."""
-
-    layouts = ("cluster", "servers", modes.PREEMPTIVE)
-
-    def first_layout(self, formulation: str) -> str:
-        """Layout in which a formulation is bounded: windows do not bound jobs in pieces."""
-        return modes.PREEMPTIVE if modes.in_pieces(formulation) else "cluster"
-
-    def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
-        """Jobs in pieces are not branched on."""
-        return () if modes.in_pieces(formulation) else ("servers",)
 
 
 class EndCosts(NamedTuple):

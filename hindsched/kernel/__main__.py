@@ -155,7 +155,8 @@ def _solution(read: ExactInstance, data: Any, say: Any) -> Verdict:
 def _bound(read: ExactInstance, data: Any, say: Any, tell: Progress, path: str) -> Interval:
     require(set(data) - {"layout"} == KEYS | {"prices"}, f"keys must be {sorted(KEYS)} and prices")
     require(data["sense"] == read.family.sense, f"sense: must be {read.family.sense}")
-    require(data["kind"] in ("lagrangian", "lp-dual", "tree"), "kind: is unknown")
+    kinds = ("lagrangian", "lp-dual", "tree", "sequences")
+    require(data["kind"] in kinds, "kind: is unknown")
     proven = read.problem(data["formulation"]).bound(data, tell)
     stated = data["bound"]
     say(f"bound {_text_of(proven)}")

@@ -11,10 +11,10 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain, pairwise
-from math import lcm
+from math import gcd, lcm
 from typing import Any, ClassVar
 
-from . import reading, trees
+from . import reading, sequences, trees
 from .cheapest import Cheapest
 from .exact import Data, Interval, ceiling, common_step, point
 from .problem import ScenarioProblem
@@ -148,6 +148,8 @@ class Problem(ScenarioProblem):
         pay for those that they hold. Only jobs in one piece have trees: on the slot in which they
         complete, `NEVER` for one that may be late, and the GPUs held on a server.
         """
+        if certificate["kind"] == "sequences":
+            return self._sequences_bound(certificate, progress)
         sizes, jobs = self.sizes, list(self.jobs.values())
         seconds, kind, goal = Fraction(self.seconds), self.kind, self.goal
         tree, in_one_piece = certificate["kind"] == "tree", kind == "non-preemptive"
@@ -222,6 +224,48 @@ class Problem(ScenarioProblem):
         return trees.certificate_bound(
             certificate, price, features, [job.name for job in jobs], progress, step
         )
+
+    def _sequences_bound(self, certificate: Data, tell: Progress) -> Interval:
+        """Bound by enumeration of what is stated, rounded up to what an objective can be.
+
+        Prices are a list: ``{"started": k, "gpus": rows}`` holds from when k jobs are begun. GPUs
+        of one pool are taken together in the largest number that all jobs ask for multiples of.
+        """
+        known = (self.kind, self.goal) == ("non-preemptive", "completion")
+        require(known, "kind: only of completions of jobs in one piece")
+        require(certificate.get("layout", "intervals") == "intervals", "layout: unknown")
+        jobs, seconds, stages = self.listed(), Fraction(self.seconds), certificate["prices"]
+        together = 1 if self.consolidated else gcd(*(job.g for job in jobs))
+        widths = [job.g // together for job in jobs]
+        sizes = sorted(self.sizes.values())
+        if not self.consolidated:
+            sizes = [min(self.room // together, sum(widths))]
+        step = common_step(job.w * seconds for job in jobs)
+        least = ceiling(reading.number(certificate["bound"], "bound") / step)
+        require(all(set(stage) == {"started", "gpus"} for stage in stages), "prices: unknown keys")
+        begins = [integer(stage["started"], 0, "prices") for stage in stages]
+        rising = begins == sorted(set(begins)) and begins[:1] == [0] and begins[-1] < len(jobs)
+        require(rising, "prices: started must rise from 0")
+        tables = [
+            price_steps({"gpus": stage["gpus"]}, {"": self.room}, together * seconds / step)[0]
+            for stage in stages
+        ]
+        scale = lcm(*(x.denominator for _, levels in tables for x in levels))
+        steps = [Steps(cuts, [int(level * scale) for level in levels]) for cuts, levels in tables]
+        tasks = [
+            sequences.Task(job.s, job.p, width, int(job.w * seconds / step) * scale)
+            for job, width in zip(jobs, widths, strict=True)
+        ]
+        priced = [
+            (part.cuts, part.paid)
+            for part, (first, last) in zip(steps, pairwise([*begins, len(jobs)]), strict=True)
+            for _ in range(last - first)
+        ]
+        sequences.require_none_below(
+            tasks, sizes, [list(sequences.placements(width, sizes)) for width in widths],
+            priced, (least - 1) * scale + 1, tell,
+        )  # fmt: skip
+        return point(least * step)
 
     @classmethod
     def reveal_slot(cls, instance: Data, job: Data) -> int:

@@ -132,6 +132,7 @@ def require_none_below(
     on; `sizes` rise, and `places` are each job's placements.
     """
     weights, everything = [task.cost for task in tasks], range(len(tasks))
+    spend(100 * sum(sizes))
     row: Row = tuple((0,) * size for size in sizes)
     layer: list[State] = [(0, 0, row)]
     known: Any = None
@@ -146,6 +147,8 @@ def require_none_below(
         found: list[State] = []
         for begun, cost, row in layer:
             rest = [j for j in everything if not begun >> j & 1]
+            placed = sum(len(places[j]) for j in rest)
+            spend(10 + len(tasks) + placed)
             begins = {j: [earliest(tasks[j], row, at) for at in places[j]] for j in rest}
             soonest = min(min(begins[j]) + tasks[j].p for j in rest)
             for j in rest:
@@ -153,7 +156,7 @@ def require_none_below(
                 for at, start in zip(places[j], begins[j], strict=True):
                     if start >= soonest:
                         continue
-                    spend(20 + len(others) + sum(sizes))
+                    spend(20 + placed + sum(sizes))
                     end = start + tasks[j].p
                     spent, free = cost + weights[j] * (end - tasks[j].s), after(row, at, start, end)
                     bound = spent

@@ -28,7 +28,7 @@ from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, PricingOracle
 from hindsched.solvers.oracles.rows import Rows
 
 CERTIFICATE_FORMAT = "hindsched-certificate/1"
-Kind = Literal["lagrangian", "lp-dual", "tree"]
+Kind = Literal["lagrangian", "lp-dual", "tree", "sequences"]
 KINDS: tuple[str, ...] = get_args(Kind)
 KEYS = (
     "format", "family", "instance", "instance_sha256", "formulation", "layout", "kind", "sense",
@@ -47,7 +47,8 @@ class Certificate:
     formulation: str  # which of the family's problems is bounded
     layout: str  # which of the family's row layouts the prices use
     # where the prices came from: a bounding engine or the duals of a linear program, which are
-    # checked alike; ``tree`` is a `TreeCertificate`, with prices for every leaf of a branching
+    # checked alike; ``tree`` is a `TreeCertificate`, with prices for every leaf of a branching;
+    # ``sequences`` a `SequencesCertificate`, with prices for every layer of an enumeration
     kind: Kind
     sense: Literal["max", "min"]  # upper bound on a maximum or lower bound on a minimum
     bound: float  # the bound at `prices`, rounded outward

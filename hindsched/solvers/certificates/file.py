@@ -36,6 +36,7 @@ from hindsched.solutions.base import check_belongs
 from hindsched.solvers.base import build_oracle, row_layouts
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates import certificate as base
+from hindsched.solvers.certificates.sequences import verify_sequences
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle
 from hindsched.solvers.oracles.decisions import Axes, BranchDecision, from_file, to_file
@@ -193,6 +194,8 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
     if not math.isfinite(claimed):
         raise InputError("bound", claimed, "must be finite")
     formulation = instance.check_formulation(data["formulation"])
+    if data["kind"] == "sequences":
+        return VerifiedBound(verify_sequences(instance, data), float(claimed))
     layouts, is_tree, rows = row_layouts(instance.family), data["kind"] == "tree", data["prices"]
     if "layout" in data:
         if data["layout"] not in layouts:

@@ -19,10 +19,16 @@ import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.decimals import exactly
-from hindsched.instances.gang.instance import GangInstance, split_formulation
+from hindsched.instances.gang.instance import (
+    KINDS,
+    OBJECTIVES,
+    GangInstance,
+    split_formulation,
+)
 from hindsched.kernel import LIMITS
 from hindsched.kernel.sequences import placements
 from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
+from hindsched.solvers.certificates.sequences import SequencesCertificate, certify_sequences
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.kernels.gang.enumeration import (
     MOST_JOBS,
@@ -152,8 +158,9 @@ class Enumeration:
             total = after.free.sum(axis=1)
             order = np.lexsort((total, after.cost, after.begun))
             kept, compared = irreplaceable(self.tasks, after, order)
-            others = self.job.size * (jobs - depth - 1) // jobs  # placements of the jobs behind
-            steps = looked * (20 + others + self.gpus) + compared
+            placed = self.job.size * (jobs - depth) // jobs  # placements of the jobs left
+            steps = looked * (20 + placed + self.gpus) + compared
+            steps += layer.begun.size * (10 + jobs + placed)
             left -= steps
             if left < 0 and not lower:
                 return None
@@ -210,15 +217,23 @@ class Enumeration:
             found = GangRows(*found[:4], held)
         return GangSolution(instance, found, formulation)
 
+    def certificate(self, proof: Proof, cut: Ints, formulation: str) -> SequencesCertificate:
+        """What a proof says, as a file."""
+        stages = list[dict[str, Any]]()
+        for started, level in enumerate(proof.levels):
+            if started == 0 or level is not proof.levels[started - 1]:
+                stages.append({"started": started, "gpus": self.prices_of(cut, level)})
+        return certify_sequences(self.instance, formulation, self.value(proof.least), stages)
+
     def prices_of(self, cut: Ints, level: Ints) -> list[dict[str, Any]]:
         """Rows of a certificate file: prices per GPU and slot, neighbours of one price together."""
-        unit = UNIT * self.together * self.below // self.step
+        unit = UNIT * self.together * self.below
         rows = list[dict[str, Any]]()
         for first, last, own in zip(
             (cut[:-1] * self.tick).tolist(), (cut[1:] * self.tick).tolist(), level.tolist(),
             strict=True,
         ):  # fmt: skip
-            each = own / unit
+            each = own * self.step / unit
             if own and rows and rows[-1]["to"] == first and rows[-1]["price"] == each:
                 rows[-1]["to"] = last
             elif own:
@@ -231,16 +246,16 @@ def _whole(values: Any) -> Ints:
 
 
 def can_enumerate(instance: GangInstance, formulation: str) -> bool:
-    """Whether the jobs are few, in one piece, and their completions are what counts."""
-    rigid = split_formulation(formulation) == ("non-preemptive", "completion")
-    return rigid and 0 < len(instance.jobs) <= MOST_JOBS
+    """Whether the jobs are few, in one piece on GPUs of one kind, and completions count."""
+    rigid = split_formulation(formulation) == (KINDS[0], OBJECTIVES[0])
+    return rigid and not instance.has_kinds and 0 < len(instance.jobs) <= MOST_JOBS
 
 
 def prove(
     enumeration: Enumeration, incumbent: GangSolution, clock: Clock,
     on_better: Callable[[GangSolution], None],
-) -> tuple[Proof, Ints] | None:  # fmt: skip
-    """The best bound within limits, and the cuts of its prices; better schedules are told.
+) -> SequencesCertificate | None:  # fmt: skip
+    """The certificate of the best bound within limits; better schedules are told.
 
     One pass lowers what it proves until that fits; what is between this and the best schedule is
     halved. None if no time is left.
@@ -281,4 +296,4 @@ def prove(
             best = proof
         else:
             high = min(middle, cost - UNIT + 1)
-    return best, cut
+    return enumeration.certificate(best, cut, incumbent.formulation)

@@ -1,6 +1,7 @@
 """Methods of ``solve`` for gang.
 
-``auto`` replays policies, finds prices (`ascend_prices`) whose expected starts suggest orders, and
+``auto`` replays policies. Few jobs in one piece are solved by the order of their starts
+(`enumeration`), whatever the length of a slot. Otherwise it finds prices (`ascend_prices`) whose expected starts suggest orders, and
 searches for the rest of the time: a certified interval for any size. Small instances spend most of
 the time on the program instead, which ``milp`` and ``relaxation`` solve. ``tree`` is branch and
 bound on prices for jobs in one piece (`tree.method`), ``bound`` prices only.
@@ -24,9 +25,10 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, Result, Status
 from hindsched.solvers.door.work import Clock, catch_interrupt, count_work
 from hindsched.solvers.families.gang.by_kind import improve_kinds
+from hindsched.solvers.families.gang.enumeration import Enumeration, can_enumerate, prove
 from hindsched.solvers.families.gang.prices import ascend_prices, certify_without_prices
 from hindsched.solvers.families.gang.replay import incumbents, replay_by_key
-from hindsched.solvers.families.gang.search import SequenceSearch, can_move
+from hindsched.solvers.families.gang.search import SequenceSearch, can_move, well_annealed
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import Run
 from hindsched.solvers.tree.method import certifying
@@ -66,6 +68,18 @@ class GangRun(Run):
         """The best schedule."""
         assert isinstance(self.known.solution, GangSolution)
         return self.known.solution
+
+    def enumerate(self) -> None:
+        """Improve the schedule by so many moves, and enumerate what could be better."""
+        enumeration = Enumeration(self.instance)
+        if not enumeration.is_small or self.clock.is_over:
+            return
+        if not self.instance.is_consolidated:
+            self.offer(well_annealed(self.best))
+        certificate = prove(enumeration, self.best, self.clock, self.offer)
+        if certificate is not None:
+            self.prove(certificate)
+        self.tell("sequences")
 
     def find_prices(self, clock: Clock, search: SequenceSearch | None = None) -> None:
         """Find prices; their expected starts go to the search."""
@@ -122,6 +136,10 @@ def auto_gang(
     """Close the gap from both sides: replayed policies, prices, search; the program if small."""
     with catch_interrupt() as stop:
         run = GangRun(instance, formulation, options, on_progress, stop)
+        if can_enumerate(run.instance, formulation):
+            run.enumerate()
+            if run.is_closed or run.clock.is_over:
+                return replace(run.result("sequences of starts"), method="sequences")
         size = math.inf
         if not run.instance.has_kinds:
             size = columns_needed(run.instance, formulation, run.best) / SMALL_COLUMNS

@@ -47,6 +47,8 @@ ROUNDS, LOOK_SECONDS = 2_000, 0.25
 """Moves between two looks at the clock at first, and seconds between them later."""
 HEATS, HOT = 20, 0.3
 """Heats of `annealed`, from hot to cold, and the first relative to the mean cost."""
+RESTARTS, HEATED = 12, (1.0, 3.0, 10.0)
+"""How often `well_annealed` begins anew, and how hot relative to `HOT`."""
 NEVER_LATE = 1e30
 """Cost of what is fixed, if it came later."""
 REACH = 100
@@ -144,6 +146,19 @@ def annealed(
         starts = sequences.starts_in_sequence(sequence, jobs, gpus)
         best = min(best, starts, key=lambda start: sequences.total_cost(jobs, start))
     return best
+
+
+def well_annealed(solution: GangSolution) -> GangSolution:
+    """The schedule of few jobs in one pool improved by moves at several heats."""
+    instance, start = solution.instance, solution.starts
+    jobs, count = job_blocks(instance, solution.formulation), start.size
+    for number in range(RESTARTS):
+        scale = HEATED[number % len(HEATED)] * mean_cost(jobs)
+        rounds = ROUNDS * count + 100 * number  # other moves each time
+        start = annealed(start, jobs, instance.total_gpus, rounds, count, scale)
+        spend()
+    rows = pool_rows(np.arange(count), start, start + jobs.duration, jobs.gpus)
+    return GangSolution(instance, rows, solution.formulation)
 
 
 def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> GangSolution:

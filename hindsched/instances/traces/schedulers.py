@@ -176,7 +176,9 @@ def read_sacct(log: Reading) -> pd.DataFrame:
     log.note(waiting, "job", names, "tasks of an array that still wait", ASIDE)
     submit = log.times("submit")
     start = log.times("start", submit)
-    end = log.times("end", start, submit)
+    elapsed = log.spans("elapsed") if log.has("elapsed") else None
+    until = start if elapsed is None else start + elapsed  # it ends then, or later if suspended
+    end = log.times("end", until, start, submit)
     holds_nothing = log.text("state").str.split(" ").str[0].isin(SLURM_WAITING)
     start[holds_nothing] = end[holds_nothing] = pd.NA
     keep = ~steps & ~waiting & ~log.broken
@@ -191,15 +193,17 @@ def read_sacct(log: Reading) -> pd.DataFrame:
         start=start,
         end=end,
         gpus=_slurm_gpus(log),
-        paused=_slurm_pauses(log, keep, end - start) if log.has("elapsed") else None,
+        paused=None if elapsed is None else _slurm_pauses(log, keep, end - start, elapsed),
         # of several hosts the share of each is not known
         server=(hosts[0] + hosts[1].fillna("")).fillna("") if log.has("server") else None,
     )
 
 
-def _slurm_pauses(log: Reading, keep: pd.Series, length: pd.Series) -> pd.Series:
+def _slurm_pauses(
+    log: Reading, keep: pd.Series, length: pd.Series, elapsed: pd.Series
+) -> pd.Series:
     """How long each job stood still between its start and its end."""
-    still, texts = (length - log.spans("elapsed")).fillna(0), log.text("elapsed")
+    still, texts = (length - elapsed).fillna(0), log.text("elapsed")
     rule = "must not exceed End - Start: is the time zone right?"
     log.refuse(keep & (still < 0), "elapsed", texts, rule)
     rule = "is less than End - Start: suspended in between (or the time zone is wrong)"

@@ -81,13 +81,15 @@ class AuditVerdict:
             best = f"{high:g}" if low == high else f"between {low or 0:g} and {high:g}"
             return f"{met}; the best possible meets {best}."
         assert low is not None
-        text, least = f"Your scheduler's {self.word} is {seconds(self.value)} s", seconds(low, -1)
+        text = f"Your scheduler's {self.word} is {seconds(self.value)} s"
+        # where the ends agree, the schedule's says what the best possible is
+        least = seconds(low, -1) if high is None or not self.best.is_point else seconds(high)
         if self.value < low * (1 - ROUNDING):
             return f"{text}; no schedule can be below {least} s."
         if Bounds(low, self.value).is_point:
             return f"{text}: that is optimal (no schedule can be below {least} s)."
         if self.best.is_point and high is not None:
-            factor = written_up(self.value / low)
+            factor = written_up(self.value / high)
             return f"{text}; the best possible is {seconds(high)} s: you take {factor} times that."
         most = "it" if high is None else f"{seconds(high, 1)} s"
         between = f"the best possible lies between {least} and {most}"
@@ -102,11 +104,12 @@ class AuditVerdict:
 
 
 def seconds(value: float, outward: int = 0) -> str:
-    """Seconds for people, four digits at least; rounded down (-1), up (1) or to the nearest."""
+    """Seconds for people, four digits or all; rounded down (-1), up (1) or to the nearest."""
     places = 0 if abs(value) >= 1000 else max(0, 3 - int(math.log10(max(abs(value), 1e-3))))
     modes = {-1: ROUND_FLOOR, 0: ROUND_HALF_EVEN, 1: ROUND_CEILING}
     rounded = Decimal(repr(float(value))).scaleb(places).to_integral_value(modes[outward])
-    return f"{rounded.scaleb(-places):,.{places}f}"
+    text = f"{rounded.scaleb(-places):,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
 
 
 def _factor(above: float | None, below: float | None) -> float | None:

@@ -233,6 +233,7 @@ class Problem(ScenarioProblem):
         """
         known = (self.kind, self.goal) == ("non-preemptive", "completion")
         require(known, "kind: only of completions of jobs in one piece")
+        require(len(self.kinds) == 1, "kind: no such bound of GPUs of several kinds")
         require(certificate.get("layout", "intervals") == "intervals", "layout: unknown")
         jobs, seconds, stages = self.listed(), Fraction(self.seconds), certificate["prices"]
         together = 1 if self.consolidated else gcd(*(job.g for job in jobs))
@@ -247,7 +248,7 @@ class Problem(ScenarioProblem):
         rising = begins == sorted(set(begins)) and begins[:1] == [0] and begins[-1] < len(jobs)
         require(rising, "prices: started must rise from 0")
         tables = [
-            price_steps({"gpus": stage["gpus"]}, {"": self.room}, together * seconds / step)[0]
+            price_steps({"gpus": stage["gpus"]}, "", {"": self.room}, together * seconds / step)[0]
             for stage in stages
         ]
         scale = lcm(*(x.denominator for _, levels in tables for x in levels))

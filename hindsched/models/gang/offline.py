@@ -44,6 +44,7 @@ FORMS = {
 BLOCKS = {"starts": block.starts, "windows": block.windows, base.PRINTED: block.printed}
 _, MAKESPAN, _ = OBJECTIVES
 MOST_COLUMNS = 400_000  # variables that a program may have; no solver ends on more
+MOST_TERMS = 4_000_000  # of its rows: about a gigabyte
 COST_DOCS = {
     "completion": "(0) weighted seconds from submission to completion",
     "makespan": "(0) the makespan",
@@ -169,11 +170,38 @@ def _num_variables(view: GangSets, form: str) -> int:
     return sum(len(task.ends) if form == "starts" else 3 * len(task.slots) for task in view.tasks)
 
 
+def terms_needed(
+    instance: GangInstance, formulation: str, incumbent: GangSolution | None = None
+) -> int:
+    """Terms of the rows of the default form; more than `MOST_TERMS` if too many slots."""
+    if instance.serial_end > MOST_PROGRAM_SLOTS:
+        return MOST_TERMS + 1
+    view = gang_sets(instance, formulation, base.Commitments(), incumbent)
+    return _num_terms(instance, view, FORMS[formulation][0])
+
+
+def _num_terms(instance: GangInstance, view: GangSets, form: str) -> int:
+    """Terms of a form's rows, roughly: what memory and time to build it grow with."""
+    servers = len(instance.server_gpus) if instance.is_consolidated else 1
+    terms = 0
+    for task in view.tasks:
+        ends, slots = len(task.ends), len(task.slots)
+        if form == "starts":
+            terms += ends * (task.work + 2)
+        elif form == "windows":
+            terms += 4 * sum(end - task.first + 2 for end in task.ends)
+        else:
+            terms += ends * slots // 2 + 6 * slots
+        terms += servers * slots
+    return terms
+
+
 def _check_size(instance: GangInstance, view: GangSets, form: str) -> None:
     slots = max(instance.serial_end, view.slots)
     for count, most, what in (
         (slots, MOST_PROGRAM_SLOTS, "slots"),
         (_num_variables(view, form), MOST_COLUMNS, f"variables in the form {form}"),
+        (_num_terms(instance, view, form), MOST_TERMS, f"terms in the form {form}"),
     ):
         if count > most:
             rule = f"too large for a program: {count} {what}, at most {most}"

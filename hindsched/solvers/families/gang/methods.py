@@ -17,7 +17,7 @@ import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import GangInstance, split_formulation
-from hindsched.models.gang.offline import columns_needed
+from hindsched.models.gang.offline import MOST_TERMS, columns_needed, terms_needed
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.base import Method
 from hindsched.solvers.certificates.certificate import certify
@@ -37,6 +37,8 @@ BOUND_SHARE = 0.3
 """Share of the time for the prices of jobs in one piece; the search has the rest."""
 SMALL_COLUMNS = 30_000
 """Variables up to which `auto` also solves the program."""
+TERMS_PER_SECOND = 200_000
+"""Terms of a program that are built and passed on in a second, at least."""
 SHARE_BEFORE_PROGRAM, LEAST_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.1, 0.5
 """Share of the time that prices and search get before the program, and seconds at most: between
 the two last, the more the larger the program is."""
@@ -143,6 +145,9 @@ def auto_gang(
         size = math.inf
         if not run.instance.has_kinds:
             size = columns_needed(run.instance, formulation, run.best) / SMALL_COLUMNS
+            terms = TERMS_PER_SECOND * run.clock.seconds_left / 2  # that half of the time builds
+            if terms_needed(run.instance, formulation, run.best) > min(MOST_TERMS, terms):
+                size = math.inf
         small, whole = size <= 1, run.clock
         if small:
             most = max(LEAST_BEFORE_PROGRAM, size * MOST_BEFORE_PROGRAM)

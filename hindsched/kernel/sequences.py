@@ -5,9 +5,9 @@ sequence, each as early as its placement and the start of the one in front of it
 those behind need to know is when each GPU becomes free. The judge makes all sequences, a job longer
 in each layer, and drops
 
-- a job that starts when another could be complete that is not begun: this one goes in front of it;
-- what prices prove to cost as much as is stated: what the begun jobs cost, the best responses of the
-  others from when they may begin, less the worth of the GPUs that are left;
+- a job that starts when another could be complete that is not begun: this one goes in front;
+- what prices prove to cost as much as is stated: what the begun jobs cost, the best responses of
+  the others from when they may begin, less the worth of the GPUs that are left;
 - what another sequence of the same jobs can replace: its GPUs are free at most d later and it costs
   at least d x the others' weights less, and they can all be put off by d.
 
@@ -59,7 +59,10 @@ def placements(gpus: int, sizes: Sequence[int]) -> Iterator[Placement]:
     for count in range(1, len(sizes) + 1):
         for whole in combinations(range(len(sizes)), count):
             spend(20)
-            rest, base = gpus - sum(sizes[at] for at in whole), tuple((at, sizes[at]) for at in whole)
+            rest, base = (
+                gpus - sum(sizes[at] for at in whole),
+                tuple((at, sizes[at]) for at in whole),
+            )
             if rest == 0:
                 yield base
             others = (at for at in range(len(sizes)) if at not in whole and sizes[at] > rest > 0)
@@ -86,6 +89,11 @@ def responses(task: Task, cuts: Sequence[int], paid: Callable[[int], int]) -> Me
         return min([cost(first), *least[k : k + 1]])
 
     return Memory(best)
+
+
+def left_of(paid: Callable[[int], int], last: int) -> Memory:
+    """What prices pay up to a time, less all that they pay: below 0."""
+    return Memory(lambda time: paid(time) - paid(last))
 
 
 def after(row: Row, placement: Placement, start: int, end: int) -> Row:
@@ -141,8 +149,7 @@ def require_none_below(
         if known is not prices:
             known, (cuts, paid) = prices, prices
             best = [responses(task, cuts, paid) for task in tasks]
-            all_paid = paid(cuts[-1])
-            worth = Memory(lambda time, paid=paid, all_paid=all_paid: paid(time) - all_paid)
+            worth = left_of(paid, cuts[-1])
             spend(20 * len(tasks) * len(cuts))
         found: list[State] = []
         for begun, cost, row in layer:

@@ -151,12 +151,11 @@ def test_policies_for_which_no_time_is_left_are_left_out_and_named(tmp_path: Pat
          "Your scheduler's mean JCT is 51,046 s; the best possible lies between 49,800 and "
          "50,900 s: you are within [1.002, 1.026] of optimal."),
         (("mean-jct", 100.0, Bounds(100.0, 100.0)),
-         "Your scheduler's mean JCT is 100.0 s: that is optimal (no schedule can be below "
-         "100.0 s)."),
+         "Your scheduler's mean JCT is 100 s: that is optimal (no schedule can be below 100 s)."),
         (("mean-jct", 5.0, Bounds(10.0, 10.0)),
-         "Your scheduler's mean JCT is 5.000 s; no schedule can be below 10.00 s."),
+         "Your scheduler's mean JCT is 5 s; no schedule can be below 10 s."),
         (("mean-jct", 150.0, Bounds(100.0, 100.0), True),
-         "Your scheduler's weighted mean JCT is 150.0 s; the best possible is 100.0 s: you take "
+         "Your scheduler's weighted mean JCT is 150 s; the best possible is 100 s: you take "
          "1.5 times that."),
         (("makespan", 9.0, Bounds(8.0, None)),
          "Your scheduler's makespan is 9.000 s; the best possible lies between 8.000 and it: "

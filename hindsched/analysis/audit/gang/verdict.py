@@ -231,6 +231,8 @@ class Breach:
             what = f"starts {self.found:g} s before its submission"
         elif self.kind == "too short":
             what = f"runs {self.found:g} s where its work takes {self.allowed:g} s"
+        elif self.kind == BEATS_BOUND:
+            what = f"cost {self.found:.10g} where no schedule costs less than {self.allowed:.10g}"
         when = f" from {self.begin} to {self.end}" if self.end else f" at {self.begin}"
         return f"row {self.row}, {self.where}: {what}{when}"
 

@@ -9,7 +9,7 @@ sequences of the largest bounds are dropped, and the least of these is the bound
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -28,6 +28,7 @@ from hindsched.instances.gang.instance import (
 from hindsched.kernel import LIMITS
 from hindsched.kernel.sequences import placements
 from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
+from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.sequences import SequencesCertificate, certify_sequences
 from hindsched.solvers.door.work import Clock, spend
 from hindsched.solvers.kernels.gang.enumeration import (
@@ -41,6 +42,8 @@ from hindsched.solvers.kernels.gang.enumeration import (
     irreplaceable,
     price,
 )
+from hindsched.solvers.methods.base import Run
+from hindsched.solvers.oracles.base import build_oracle
 
 MOST_STEPS = 4 * LIMITS["steps"] // 5
 """Steps of the kernel that a certificate takes at most; reading it takes the rest."""
@@ -48,8 +51,8 @@ MOST_PLACEMENTS = 64  # of a job on servers
 MOST_BYTES = 200_000_000  # of a layer's states before they are thinned
 LARGEST = 2**61
 INTERVALS = 100
-FIRST_CLIMB, CLIMB = 1_000, 60
-"""Steps to the prices of the first layer, and of each later one."""
+FIRST_CLIMBS, FIRST_CLIMB, CLIMB = 4, 100, 60
+"""Steps to the prices of the first layer, looking at the clock between, and of each later one."""
 SAMPLE, FEW = 200, 20
 """States that a layer's prices are fitted to at most; fewer than `FEW` keep those before."""
 LOOKED = 5_000  # states looked at that count as a unit of work
@@ -217,6 +220,12 @@ class Enumeration:
             found = GangRows(*found[:4], held)
         return GangSolution(instance, found, formulation)
 
+    def first_certificate(self, cut: Ints, level: Ints, formulation: str) -> Certificate:
+        """What the first prices prove alone."""
+        prices = {"gpus": self.prices_of(cut, level)}
+        oracle = build_oracle(self.instance, formulation).on_rows_of_file(prices)
+        return certify(oracle, oracle.rows.from_file(prices))
+
     def certificate(self, proof: Proof, cut: Ints, formulation: str) -> SequencesCertificate:
         """What a proof says, as a file."""
         stages = list[dict[str, Any]]()
@@ -251,49 +260,49 @@ def can_enumerate(instance: GangInstance, formulation: str) -> bool:
     return rigid and not instance.has_kinds and 0 < len(instance.jobs) <= MOST_JOBS
 
 
-def prove(
-    enumeration: Enumeration, incumbent: GangSolution, clock: Clock,
-    on_better: Callable[[GangSolution], None],
-) -> SequencesCertificate | None:  # fmt: skip
-    """The certificate of the best bound within limits; better schedules are told.
+def prove(enumeration: Enumeration, run: Run, incumbent: GangSolution) -> None:
+    """Prove the best bound within limits, and offer better schedules.
 
     One pass lowers what it proves until that fits; what is between this and the best schedule is
-    halved. None if no time is left.
+    halved.
     """
     cut, cost, best = enumeration.cuts(incumbent), enumeration.cost_of(incumbent), None
     level, first = np.zeros(cut.size - 1, dtype=np.int64), enumeration.first_layer()
-    level, _ = climb(enumeration.tasks, first, cut, level, cost, FIRST_CLIMB)
-    spend()
+    for _ in range(FIRST_CLIMBS):
+        if not run.clock.is_over:
+            level, _ = climb(enumeration.tasks, first, cut, level, cost, FIRST_CLIMB)
+            spend()
+    run.prove(enumeration.first_certificate(cut, level, incumbent.formulation))
 
-    def run(levels: Sequence[Ints], least: int, lower: bool = False) -> Proof | None:
+    def look(levels: Sequence[Ints], least: int, lower: bool = False) -> Proof | None:
         nonlocal cost
-        found = enumeration.enumerate(cut, levels, least, clock, lower)
+        found = enumeration.enumerate(cut, levels, least, run.clock, lower)
         if found is not None and found.cost is not None and found.cost < cost:
             cost = found.cost
-            on_better(enumeration.solution(found.order, incumbent.formulation))
+            run.offer(enumeration.solution(found.order, incumbent.formulation))
         return found
 
     aim = cost - UNIT + 1
-    proof, least = run([level], aim, lower=True), aim
+    proof, least = look([level], aim, lower=True), aim
     for _ in range(HALVINGS):
         if proof is None:
-            return None
+            return
         if proof.cost is None and proof.least == least:
             best = proof
             break
         least = min(proof.least, cost - UNIT + 1)
-        again = run(proof.levels, least)
+        again = look(proof.levels, least)
         proof = again or Proof(least - (cost - least) // 10 - 1, proof.levels)
     if best is None:
-        return None
+        return
     high = cost - UNIT + 1
     for _ in range(HALVINGS):
         middle = (best.least + high + 1) // 2
-        if best.least >= cost - UNIT + 1 or clock.is_over or high - best.least < UNIT:
+        if best.least >= cost - UNIT + 1 or run.clock.is_over or high - best.least < UNIT:
             break
-        proof = run([level], middle)
+        proof = look([level], middle)
         if proof is not None and proof.cost is None:
             best = proof
         else:
             high = min(middle, cost - UNIT + 1)
-    return enumeration.certificate(best, cut, incumbent.formulation)
+    run.prove(enumeration.certificate(best, cut, incumbent.formulation))

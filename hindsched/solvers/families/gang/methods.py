@@ -1,10 +1,11 @@
 """Methods of ``solve`` for gang.
 
 ``auto`` replays policies. Few jobs in one piece are solved by the order of their starts
-(`enumeration`), whatever the length of a slot. Otherwise it finds prices (`ascend_prices`) whose expected starts suggest orders, and
-searches for the rest of the time: a certified interval for any size. Small instances spend most of
-the time on the program instead, which ``milp`` and ``relaxation`` solve. ``tree`` is branch and
-bound on prices for jobs in one piece (`tree.method`), ``bound`` prices only.
+(`enumeration`), whatever the length of a slot. Otherwise it finds prices (`ascend_prices`) whose
+expected starts suggest orders, and searches for the rest of the time: a certified interval for any
+size. Small instances spend most of the time on the program instead, which ``milp`` and
+``relaxation`` solve. ``tree`` is branch and bound on prices for jobs in one piece (`tree.method`),
+``bound`` prices only.
 """
 
 from __future__ import annotations
@@ -77,10 +78,8 @@ class GangRun(Run):
         if not enumeration.is_small or self.clock.is_over:
             return
         if not self.instance.is_consolidated:
-            self.offer(well_annealed(self.best))
-        certificate = prove(enumeration, self.best, self.clock, self.offer)
-        if certificate is not None:
-            self.prove(certificate)
+            self.offer(well_annealed(self.best, self.clock))
+        prove(enumeration, self, self.best)
         self.tell("sequences")
 
     def find_prices(self, clock: Clock, search: SequenceSearch | None = None) -> None:

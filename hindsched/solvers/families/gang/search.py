@@ -148,11 +148,13 @@ def annealed(
     return best
 
 
-def well_annealed(solution: GangSolution) -> GangSolution:
+def well_annealed(solution: GangSolution, clock: Clock) -> GangSolution:
     """The schedule of few jobs in one pool improved by moves at several heats."""
     instance, start = solution.instance, solution.starts
     jobs, count = job_blocks(instance, solution.formulation), start.size
     for number in range(RESTARTS):
+        if clock.is_over:
+            break
         scale = HEATED[number % len(HEATED)] * mean_cost(jobs)
         rounds = ROUNDS * count + 100 * number  # other moves each time
         start = annealed(start, jobs, instance.total_gpus, rounds, count, scale)

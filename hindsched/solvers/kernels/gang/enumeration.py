@@ -19,7 +19,10 @@ UNIT = 1024
 """Prices are multiples of this part of a cost."""
 MOST_JOBS = 62  # bits of a state
 DEFLECTED = 0.7  # share of the last direction in the next one
-PATIENCE, SHORTER = 15, 0.6  # steps without a better bound before steps become shorter, and how much
+PATIENCE, SHORTER = (
+    15,
+    0.6,
+)  # steps without a better bound before steps become shorter, and how much
 
 
 class Tasks(NamedTuple):

@@ -1,0 +1,189 @@
+"""Few rigid jobs by the order of their starts: brute force, the kernel, clock and memory."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hindsched as hs
+from hindsched import kernel
+from hindsched.instances.gang.instance import GangInstance, gang_data
+from hindsched.solvers.certificates.file import verify_certificate
+
+
+@st.composite
+def few_jobs(draw):
+    """Up to five jobs, in a pool or on servers, and the factor by which their times are longer."""
+    servers = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    consolidated = draw(st.booleans())
+    room = sum(servers)
+    job = st.fixed_dictionaries({
+        "submit": st.integers(0, 8), "duration": st.integers(1, 8), "gpus": st.integers(1, room),
+        "weight": st.sampled_from([1, 2, 0.5, 3.25]),
+    })  # fmt: skip
+    jobs = draw(st.lists(job, min_size=1, max_size=4 if consolidated else 5))
+    factor = draw(st.sampled_from([1, 7, 3600]))
+    return jobs, servers if consolidated else [room], consolidated, factor
+
+
+def instance_of(jobs, sizes, consolidated, factor=1):
+    """The instance with longer times."""
+    records = [
+        {**job, "name": f"j{i}"} | {key: factor * job[key] for key in ("submit", "duration")}
+        for i, job in enumerate(jobs)
+    ]
+    servers = [{"name": f"s{i}", "gpus": size} for i, size in enumerate(sizes)]
+    cluster = (
+        {"servers": servers, "placement": "consolidated"} if consolidated else {"gpus": sizes[0]}
+    )
+    return GangInstance.parse(gang_data("few", records, **cluster))
+
+
+def brute_force(jobs, sizes):
+    """Least cost: all orders and placements, each job as early as it fits."""
+    everywhere = range(len(sizes))
+
+    def places(gpus):
+        if gpus <= max(sizes):
+            return [{h: gpus} for h in everywhere if sizes[h] >= gpus]
+        found = []
+        for count in range(1, len(sizes) + 1):
+            for whole in combinations(everywhere, count):
+                held = {h: sizes[h] for h in whole}
+                rest = gpus - sum(held.values())
+                found += [held] * (rest == 0)
+                found += [
+                    {**held, h: rest} for h in everywhere if h not in held and 0 < rest < sizes[h]
+                ]
+        return found
+
+    end = max(job["submit"] for job in jobs) + sum(job["duration"] for job in jobs)
+    best = [np.inf]
+
+    def place(left, used, cost):
+        if not left:
+            best[0] = min(best[0], cost)
+        for job in left if cost < best[0] else ():
+            for held in places(job["gpus"]):
+                start = job["submit"]
+                while any(
+                    used[h][start : start + job["duration"]].max() + n > sizes[h]
+                    for h, n in held.items()
+                ):
+                    start += 1
+                after = [row.copy() for row in used]
+                for h, n in held.items():
+                    after[h][start : start + job["duration"]] += n
+                spent = job["weight"] * (start + job["duration"] - job["submit"])
+                place([other for other in left if other is not job], after, cost + spent)
+
+    place(jobs, [np.zeros(end, dtype=int) for _ in sizes], 0)
+    return best[0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(few_jobs())
+def test_the_optimum_is_that_of_brute_force_and_the_kernel_proves_no_more(drawn):
+    jobs, sizes, _, factor = drawn
+    instance = instance_of(*drawn)
+    result = hs.solve(instance, time_limit=20)
+    assert result.objective == result.bound == brute_force(jobs, sizes) * factor
+    file = result.certificate.to_dict()
+    assert kernel.bound(instance.to_dict(), file, kernel.LIMITS).low == result.bound
+    assert verify_certificate(instance, json.loads(json.dumps(file))).bound == result.bound
+    if file["kind"] == "sequences":
+        with pytest.raises(kernel.RefusedFile, match="a schedule costs less"):
+            kernel.bound(instance.to_dict(), {**file, "bound": result.bound + factor / 4})
+
+
+def log_normal(jobs, seed):
+    """Jobs in seconds on 8 GPUs: median 25 minutes, one in five minutes."""
+    draw = np.random.default_rng(seed)
+    submit = np.floor(np.cumsum(draw.exponential(300, jobs)))
+    duration = np.maximum(1, np.rint(draw.lognormal(np.log(1500), 1.0, jobs)))
+    gpus = draw.choice([1, 2, 4, 8], jobs, p=[0.4, 0.25, 0.2, 0.15])
+    return [
+        {"submit": int(s), "duration": int(p), "gpus": int(g), "weight": 1}
+        for s, p, g in zip(submit - submit[0], duration, gpus, strict=True)
+    ]
+
+
+def test_prices_shorten_the_enumeration_and_do_not_decide_what_is_true():
+    instance = instance_of(log_normal(16, 1), [8], False)
+    result = hs.solve(instance, time_limit=60)
+    file = result.certificate.to_dict()
+    assert (result.status, file["kind"]) == ("optimal", "sequences")
+    kernel.bound(instance.to_dict(), file, {"steps": 400_000})
+    bare = {**file, "prices": [{"started": 0, "gpus": []}]}
+    with pytest.raises(kernel.RefusedFile, match="too much work"):
+        kernel.bound(instance.to_dict(), bare, {"steps": 400_000})
+    assert kernel.bound(instance.to_dict(), bare).low == result.objective
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"prices": [{"started": 1, "gpus": []}]}, "started must rise from 0"),
+        ({"prices": [{"gpus": []}]}, "unknown keys"),
+        ({"formulation": "preemptive"}, "only of completions of jobs in one piece"),
+        ({"layout": "placements"}, "layout: unknown"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused(change, rule):
+    instance = instance_of(log_normal(4, 3), [8], False)
+    file = hs.solve(instance, time_limit=20).certificate.to_dict()
+    file = {**file, "kind": "sequences", "prices": [{"started": 0, "gpus": []}], **change}
+    with pytest.raises(kernel.RefusedFile, match=rule):
+        kernel.bound(instance.to_dict(), file)
+
+
+UGLY = """
+import resource, time
+import numpy as np, pandas as pd
+import hindsched as hs
+from hindsched.analysis.audit.gang.audit import compile_audit
+compile_audit()
+for seed in range(6):
+    draw = np.random.default_rng(seed)
+    jobs = int(draw.integers(1, 41))
+    submit = np.round(np.cumsum(draw.exponential(10.0 ** draw.integers(0, 5), jobs)), 3)
+    length = np.round(draw.lognormal(draw.integers(1, 9), 1.5, jobs) + 0.001, 3)
+    gpus = draw.integers(1, 9, jobs)
+    ends, log = 0.0, []
+    for i in range(jobs):
+        start = round(max(submit[i], ends), 3)
+        ends = round(start + length[i], 3)
+        log.append((i, submit[i], start, ends, gpus[i]))
+    log = pd.DataFrame(log, columns=["job", "submit", "start", "end", "gpus"])
+    begin = time.perf_counter()
+    kind = ("non-preemptive", "preemptive", "elastic")[seed % 3]
+    verdict = hs.audit(log, gpus=8, time_limit=3, time_step=0.001, formulation=kind)
+    assert verdict.is_possible, verdict
+    assert time.perf_counter() - begin < 13, (seed, time.perf_counter() - begin)
+assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2e6
+"""
+
+
+def test_logs_with_ugly_times_are_judged_within_time_and_memory():
+    subprocess.run([sys.executable, "-c", UGLY], check=True, timeout=600)
+
+
+def test_three_jobs_of_a_log_in_seconds(tmp_path: Path):
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "job,submit,start,end,gpus\n"
+        "a,2024-05-06 09:00:00,2024-05-06 09:10:00,2024-05-06 10:00:00,2\n"
+        "b,2024-05-06 09:05:00,2024-05-06 09:10:00,2024-05-06 11:00:00,4\n"
+        "c,2024-05-06 09:06:00,2024-05-06 10:00:00,2024-05-06 12:00:00,6\n"
+    )
+    verdict = hs.audit(log, gpus=8, time_zone="CET")
+    assert verdict.certificate.bound == 3 * 7780
+    assert "better than the best possible" in verdict.sentence()

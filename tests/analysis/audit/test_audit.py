@@ -35,7 +35,7 @@ def test_a_frame_is_judged() -> None:
     assert frame["scheduler"].tolist()[0] == "log"
     assert (frame["ratio_lower"] >= 1).all()
     assert found.jobs()["job"].tolist() == ["=a", "b", "c"]
-    assert "the best possible is 50.00 s: you take 1.667 times that" in found.sentence()
+    assert "the best possible is 50 s: you take 1.667 times that" in found.sentence()
 
 
 def test_the_gap_names_jobs_and_hours() -> None:
@@ -158,7 +158,7 @@ def test_policies_for_which_no_time_is_left_are_left_out_and_named(tmp_path: Pat
          "Your scheduler's weighted mean JCT is 150 s; the best possible is 100 s: you take "
          "1.5 times that."),
         (("makespan", 9.0, Bounds(8.0, None)),
-         "Your scheduler's makespan is 9.000 s; the best possible lies between 8.000 and it: "
+         "Your scheduler's makespan is 9 s; the best possible lies between 8 and it: "
          "you are within [?, 1.125] of optimal."),
         (("deadlines-met", 79.0, Bounds(94.0, 100.0), False, 100.0),
          "Your scheduler met 79 of 100 deadlines; the best possible meets between 94 and 100."),

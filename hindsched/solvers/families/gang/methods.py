@@ -35,7 +35,8 @@ from hindsched.solvers.methods.base import Run
 from hindsched.solvers.tree.method import certifying
 
 BOUND_SHARE = 0.3
-"""Share of the time for the prices of jobs in one piece; the search has the rest."""
+"""Share of the time for the prices of jobs in one piece; the search has the rest. Of few jobs it
+is the share that moves have at most before they are enumerated."""
 SMALL_COLUMNS = 30_000
 """Variables up to which `auto` also solves the program."""
 TERMS_PER_SECOND = 200_000
@@ -78,7 +79,8 @@ class GangRun(Run):
         if not enumeration.is_small or self.clock.is_over:
             return
         if not self.instance.is_consolidated:
-            self.offer(well_annealed(self.best, self.clock))
+            first = self.clock.first(BOUND_SHARE * self.clock.seconds_left)
+            self.offer(well_annealed(self.best, first))
         prove(enumeration, self, self.best)
         self.tell("sequences")
 

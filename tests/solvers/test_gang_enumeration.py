@@ -187,3 +187,19 @@ def test_three_jobs_of_a_log_in_seconds(tmp_path: Path):
     verdict = hs.audit(log, gpus=8, time_zone="CET")
     assert verdict.certificate.bound == 3 * 7780
     assert "better than the best possible" in verdict.sentence()
+
+
+def test_the_cheapest_sequence_of_some_jobs_is_not_always_the_one_to_go_on_with():
+    """Dropping dearer ones that free their GPUs sooner would prove 37."""
+    jobs = [
+        {"submit": submit, "duration": duration, "gpus": gpus, "weight": 1}
+        for submit, duration, gpus in ((0, 5, 2), (4, 6, 2), (1, 3, 2), (2, 4, 3))
+    ]
+    instance = instance_of(jobs, [3], False)
+    result = hs.solve(instance, time_limit=20)
+    assert result.objective == result.bound == brute_force(jobs, [3]) == 36
+    file = {**result.certificate.to_dict(), "kind": "sequences"}
+    file["prices"] = [{"started": 0, "gpus": []}]
+    assert kernel.bound(instance.to_dict(), file).low == 36
+    with pytest.raises(kernel.RefusedFile, match="a schedule costs less"):
+        kernel.bound(instance.to_dict(), {**file, "bound": 37})

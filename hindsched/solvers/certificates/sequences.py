@@ -13,8 +13,8 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import exactly
 from hindsched.json_types import JsonObject
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates import certificate as base
-from hindsched.solvers.oracles.base import build_oracle
 
 
 @dataclass(frozen=True)

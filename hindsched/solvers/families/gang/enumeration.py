@@ -28,9 +28,10 @@ from hindsched.instances.gang.instance import (
 from hindsched.kernel import LIMITS
 from hindsched.kernel.sequences import placements
 from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
+from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.sequences import SequencesCertificate, certify_sequences
-from hindsched.solvers.door.work import Clock, spend
+from hindsched.solvers.door.work import Clock, count_work
 from hindsched.solvers.kernels.gang.enumeration import (
     MOST_JOBS,
     UNIT,
@@ -43,7 +44,6 @@ from hindsched.solvers.kernels.gang.enumeration import (
     price,
 )
 from hindsched.solvers.methods.base import Run
-from hindsched.solvers.oracles.base import build_oracle
 
 MOST_STEPS = 4 * LIMITS["steps"] // 5
 """Steps of the kernel that a certificate takes at most; reading it takes the rest."""
@@ -152,7 +152,7 @@ class Enumeration:
             share = left * min(1.0, LARGER / (jobs - depth))  # steps for this layer
             while True:
                 after, count, looked = extend(self.tasks, layer, prices, least, self.room)
-                spend(1 + looked // LOOKED)
+                count_work(1 + looked // LOOKED)
                 if count <= self.room:
                     break
                 if not lower:
@@ -271,7 +271,7 @@ def prove(enumeration: Enumeration, run: Run, incumbent: GangSolution) -> None:
     for _ in range(FIRST_CLIMBS):
         if not run.clock.is_over:
             level, _ = climb(enumeration.tasks, first, cut, level, cost, FIRST_CLIMB)
-            spend()
+            count_work()
     run.prove(enumeration.first_certificate(cut, level, incumbent.formulation))
 
     def look(levels: Sequence[Ints], least: int, lower: bool = False) -> Proof | None:

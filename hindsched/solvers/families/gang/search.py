@@ -158,7 +158,7 @@ def well_annealed(solution: GangSolution, clock: Clock) -> GangSolution:
         scale = HEATED[number % len(HEATED)] * mean_cost(jobs)
         rounds = ROUNDS * count + 100 * number  # other moves each time
         start = annealed(start, jobs, instance.total_gpus, rounds, count, scale)
-        spend()
+        count_work()
     rows = pool_rows(np.arange(count), start, start + jobs.duration, jobs.gpus)
     return GangSolution(instance, rows, solution.formulation)
 

@@ -29,7 +29,8 @@ class SequencesCertificate(base.Certificate):
 
     def as_prices(self, instance: Instance) -> tuple[base.Certificate, str]:
         """What the first prices prove alone, and a line that says so."""
-        alone = base.certify(base.oracle_of(self, instance), self.prices)
+        oracle = build_oracle(instance, self.formulation, rows=self.layout).on_rows(self.rows)
+        alone = base.certify(oracle, self.prices)
         note = (
             f"the certificate is an enumeration that proves {self.bound:.10g}; explained is"
             f" {alone.bound:.10g}, which its first prices prove alone"

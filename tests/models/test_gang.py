@@ -28,7 +28,7 @@ def solved(instance, formulation, **build):
     if "incumbent" in build:
         program.load(build["incumbent"])
     options = SolveOptions(gap=1e-9)
-    found = solve_program(program.model, options, small=True, start="incumbent" in build)
+    found = solve_program(program.model, options, start="incumbent" in build)
     assert found.has_point
     return (None if program.relaxed else program.extract()), found.objective
 

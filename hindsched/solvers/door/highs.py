@@ -56,9 +56,6 @@ _STATUS = {
     _MODEL.kInterrupt: (Status.NO_SOLUTION, StoppedBy.INTERRUPTED),
 }
 _I32 = np.int32
-_DUAL, _PRIMAL = 1, 4
-_UNSCALED, _SCALED = 0, 2
-"""Values of HiGHS's options `simplex_strategy` and `simplex_scale_strategy`."""
 
 
 class HighsProgram:
@@ -136,25 +133,6 @@ class HighsProgram:
         for name, value in values.items():
             if name not in self._named:
                 self.highs.setOptionValue(name, value)
-
-    def prepare_small(self) -> None:
-        """Suit the options to a linear program in which presolve would take longest.
-
-        It is solved without presolve, and where all columns at 0 are a point by the primal simplex,
-        unscaled: it begins there. Options that the caller named stay.
-        """
-        lp = self.program
-        if lp.is_mixed_integer:
-            return
-        primal = bool(
-            (lp.lower <= 0.0).all() and (lp.upper >= 0.0).all()
-            and (lp.row_lower <= 0.0).all() and (lp.row_upper >= 0.0).all()
-        )  # fmt: skip
-        self._set_unnamed({
-            "presolve": "off",
-            "simplex_strategy": _PRIMAL if primal else _DUAL,
-            "simplex_scale_strategy": _UNSCALED if primal else _SCALED,
-        })  # fmt: skip
 
     def set_start(self, index: Any, values: Floats) -> None:
         """Give values to some or all columns as a start for the mixed-integer search."""

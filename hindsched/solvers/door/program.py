@@ -42,9 +42,6 @@ OBJECTIVE_TOLERANCE = 1e-6
 It excuses a solver's word only, where 1 is the size of its own absolute tolerances; a bound that a
 certificate proves may be passed by rounding alone.
 """
-SMALL_NONZEROS = 500_000
-"""Linear programs below this size are mostly solved before presolve would have ended: those of
-`dual-price` one and a half to three and a half times as fast."""
 ABSOLUTE_GAP = 1e-8
 """Distance of bound and objective that counts as no gap at all, relative to an objective below 1.
 
@@ -54,16 +51,15 @@ So it is for an objective of 0 alone that it is absolute: there bounds are round
 
 def solve_program(
     model: pyo.ConcreteModel, options: SolveOptions | None = None, *, start: bool = False,
-    want_duals: bool = False, small: bool = False, merge: bool = False,
+    want_duals: bool = False, merge: bool = False,
     on_progress: Progress | None = None,
 ) -> ProgramResult:  # fmt: skip
     """Solve a linear or mixed-integer Pyomo model, compilation included in the options' time.
 
     Its free variables receive the point found, or no value at all. With `start` their present
     values are a start, perhaps of some variables only; a complete one that passes the check is
-    never lost. `want_duals` asks for the duals of a linear program. `small`: a linear program is
-    one of many, and HiGHS presolves none below `SMALL_NONZEROS`. `merge`: columns of an integer
-    program that rows call equal are one to the solver.
+    never lost. `want_duals` asks for the duals of a linear program. `merge`: columns of an
+    integer program that rows call equal are one to the solver.
     """
     options = SolveOptions() if options is None else options
     started = now()
@@ -85,15 +81,13 @@ def solve_program(
         answer = _answer_without_columns(given)
     else:
         begun, chosen = np.unique(places[index], return_index=True)
-        at, small = (begun, point[chosen]), small and given.matrix.data.size < SMALL_NONZEROS
+        at = begun, point[chosen]
 
         def ask(asked: LinearProgram) -> Answer:
             within = options.without(now() - started)
             if options.solver in OTHERS and asked.rows:
                 return solve_by_other(asked, within, *at)
             highs = HighsProgram(asked, within)
-            if small:
-                highs.prepare_small()
             if asked.is_mixed_integer:
                 highs.set_start(*at)
             return highs.solve(within.time_limit, _in_model_sense(program, on_progress))

@@ -22,7 +22,7 @@ HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 MADE = re.compile(r"<!-- (?!end).*?<!-- end.*?-->", re.DOTALL)
 """What a script writes between two comments of a page."""
 MADE_PAGES = {"formats.md", "audits.md"}
-MOST_BYTES = 163_000
+MOST_BYTES = 180_000
 """Of all pages that people write."""
 
 

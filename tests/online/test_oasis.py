@@ -177,3 +177,11 @@ def test_ties_decide_which_servers_and_prices_keep_the_files_order() -> None:
     )
     used = {ties: run.solution.assignments() for ties, run in runs.items()}
     assert used["first"] != used["last"]
+
+
+def test_servers_without_capacity_for_ps_stop_no_algorithm():
+    instance = hs.read(str(DATA.parent / "attacks" / "oasis-no-ps-capacity.json"))
+    for name in ("oasis", "fifo", "dual-price", "drf"):
+        run = hs.simulate(instance, name)
+        assert run.violations == []
+        assert run.objective == 1

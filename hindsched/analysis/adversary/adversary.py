@@ -204,7 +204,15 @@ def _propose(shapes: Shapes, seed: int, best: Draft | None, number: int) -> Draf
 
 @dataclass(frozen=True)
 class Adversary:
-    """Futures, what nobody can do on them, and the best that can be done."""
+    """Futures, what nobody can do on them, and the best that can be done.
+
+    Examples
+    --------
+    >>> import hindsched as hs
+    >>> game = hs.Adversary.of(hs.tree("gang", at=[2], branches=2, jobs=3), "run")
+    >>> round(game.ratio, 6) >= 1
+    True
+    """
 
     futures: Futures
     policies: str
@@ -221,15 +229,7 @@ class Adversary:
         cls, instances: Sequence[Instance], policies: str, formulation: str | None = None,
         search: Mapping[str, Any] | None = None,
     ) -> Adversary:  # fmt: skip
-        """The game of given futures, with its proofs.
-
-        Examples
-        --------
-        >>> import hindsched as hs
-        >>> found = hs.Adversary.of(hs.tree("gang", at=[2], branches=2, jobs=3), "run")
-        >>> found.ratio >= 1
-        True
-        """
+        """The game of given futures, with its proofs."""
         futures = Futures.of(instances)
         formulation = futures.instances[0].check_formulation(formulation)
         states = game_of(futures.instances, policies, formulation)

@@ -116,6 +116,10 @@ def price_bounds(
         per_unit = np.full(demand.shape, -math.inf)
         job, resource = np.nonzero(demand)
         per_unit[job, resource] = log_best[job] - log_of(demand[job, resource])
+        if not total.any():  # all of it is missing: every row posts U
+            upper = per_unit.max(axis=0) - log_of(scale)
+            by_pool[pool] = PriceBounds(upper, upper, -math.inf)
+            continue
         log_eta = math.log(instance.horizon * total.sum()) - math.log(cost[needs].min())
         earns = needs & np.isfinite(log_worst)
         log_lower = -math.inf

@@ -208,8 +208,11 @@ def test_all_policies_have_been_tried(family: str, kind: str) -> None:
         assert interval.lower == pytest.approx(value, rel=1e-5)
         assert interval.upper == pytest.approx(value, rel=1e-5)
     assert bool(found.certified) == (family not in ("edgecloud", "mlbroker"))
+    values = {
+        "expected": online, "guarantee": mixed(vectors, optima, up), "deterministic": best(shares)
+    }  # fmt: skip
     for name, bound in found.certified.items():
-        value = online if name == "expected" else mixed(vectors, optima, up)
+        value = values[name]
         assert bound >= value * (1 - 1e-9) if up else bound <= value * (1 + 1e-9)
 
 

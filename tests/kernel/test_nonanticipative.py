@@ -125,7 +125,9 @@ def test_forged_certificates_are_refused(found: Found, claim: str) -> None:
     assert forged(lambda d: d["scenarios"][0].update(weight=first["weight"] + 1))  # no sum of 1
     other = data["scenarios"][1]
     if first["own"]:
-        assert forged(lambda d: d["scenarios"][0].update(own=other["own"]))  # another's terms
+        assert forged(
+            lambda d: d["scenarios"][0].update(multipliers=other["own"])
+        )  # another's terms
     assert forged(lambda d: d.update(policies="guess"))
     assert is_refused(instances[::-1], data)
 
@@ -146,7 +148,7 @@ def test_trees_prove_more_than_prices(
     optima = [hs.solve(instance, time_limit=60).objective for instance in futures.instances]
     (policy,) = run_on(futures, "wspt", formulation)
     assert grown["bound"] <= sum(policy.values) / 2 * (1 + 1e-9)
-    free = certify_futures(*about, own=[{}, {}])
+    free = certify_futures(*about, multipliers=[{}, {}])
     assert free
     assert free["bound"] <= sum(optima) / 2 * (1 + 1e-9)  # by who sees the future
     s = next(s for s, row in enumerate(grown["scenarios"]) if row["kind"] == "tree")

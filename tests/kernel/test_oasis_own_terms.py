@@ -102,8 +102,8 @@ def test_best_response_to_own_terms(seed: int) -> None:
         problem = kernel.ExactInstance(data).problem("standard")
         if limit == (0, NEVER):  # also through the door, less what the rows are worth
             whole = problem.bound_with(kernel.exact_numbers(part), weight, {"a": terms})
-        own = oasis._Own(weight, {"a": terms}, may_give_up, 4)
-        rows = oasis.OasisPricing(problem.instance, False, own)
+        multipliers = oasis._Multipliers(weight, {"a": terms}, may_give_up, 4)
+        rows = oasis.OasisPricing(problem.instance, False, multipliers)
         worth, respond = rows.price(kernel.exact_numbers(file))
         found = respond(0, {("completion",): limit})
         expected = best(job, prices, terms, weight, may_give_up, limit)

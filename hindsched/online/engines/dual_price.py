@@ -37,6 +37,9 @@ from hindsched.solvers.oracles.rows import PriceRow, Rows
 Learning = Literal["undecided", "residual"]
 UNDECIDED: Learning = "undecided"
 RESIDUAL: Learning = "residual"
+MOST_HORIZONS = 4
+"""Horizons up to which slots are added to a relaxation that is infeasible; then it has no duals, as
+where storage is short, whatever the time."""
 
 
 class DualPrice(OnlineAlgorithm):
@@ -130,7 +133,8 @@ class DualPrice(OnlineAlgorithm):
         while True:
             self._kept.scale_capacities(self._shares(slot, self._kept.last))
             status = self._kept.solve()
-            if status != Status.INFEASIBLE:
+            longest = MOST_HORIZONS * self._environment.cluster.horizon
+            if status != Status.INFEASIBLE or self._kept.last >= longest:
                 break
             self._begin_program(2 * self._kept.last)  # jobs that must run need more slots
         if status != Status.OPTIMAL:

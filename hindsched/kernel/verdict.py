@@ -52,7 +52,7 @@ class Violation:
         slots = f"slots {self.first}..{self.last}" if self.last > self.first else ""
         slots = slots or (f"slot {self.first}" if self.first else "")
         server = f"server {self.server}" if self.server else ""
-        parts = (f"job {self.job}", slots, server or self.resource)
+        parts = (f"job {self.job}" if self.job else "", slots, server or self.resource)
         return ", ".join(part for part in parts if part)
 
     @property

@@ -12,7 +12,7 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.explain import explain
 from tests.searches import searched
-from tests.toy_family import PROBLEMS, ToyOracle, install, make, tiny_instances
+from tests.toy_family import PROBLEMS, ToyOracle, ToyServerOracle, install, make, tiny_instances
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def test_terms_add_up_at_any_prices(family, formulation, data):
     with pytest.MonkeyPatch.context() as patch:
         install(patch)
         instance = data.draw(tiny_instances(family))
-        servers = ToyOracle(instance, formulation, "servers")
+        servers = ToyServerOracle(instance, formulation, "servers")
         solution = searched(servers, max_iterations=5)
         if solution is None:
             return

@@ -9,7 +9,7 @@ from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from tests.searches import searched
 from tests.toy_family import (
     PROBLEMS,
-    ToyOracle,
+    ToyServerOracle,
     brute_force,
     install,
     make,
@@ -39,7 +39,7 @@ def test_solutions_are_feasible_and_never_beat_the_optimum(family, formulation, 
         install(patch)
         instance = data.draw(tiny_instances(family))
         optimum = brute_force(instance, formulation)
-        oracle = ToyOracle(instance, formulation, "servers")
+        oracle = ToyServerOracle(instance, formulation, "servers")
         found = searched(oracle, max_iterations=30)
     if optimum is None:
         assert found is None

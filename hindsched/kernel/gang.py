@@ -254,7 +254,7 @@ class Problem(ScenarioProblem):
         scale = lcm(*(x.denominator for _, levels in tables for x in levels))
         steps = [Steps(cuts, [int(level * scale) for level in levels]) for cuts, levels in tables]
         tasks = [
-            sequences.Task(job.s, job.p, width, int(job.w * seconds / step) * scale)
+            sequences.RigidTask(job.s, job.p, width, int(job.w * seconds / step) * scale)
             for job, width in zip(jobs, widths, strict=True)
         ]
         priced = [

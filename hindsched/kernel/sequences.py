@@ -30,7 +30,7 @@ Placement = tuple[tuple[int, int], ...]  # servers by position, GPUs on each
 State = tuple[int, int, Row]  # the begun jobs as bits, what they cost, when GPUs become free
 
 
-class Task(NamedTuple):
+class RigidTask(NamedTuple):
     """A job: submitted at s, p slots on g GPUs, with its cost of a slot."""
 
     s: int
@@ -69,7 +69,7 @@ def placements(gpus: int, sizes: Sequence[int]) -> Iterator[Placement]:
             yield from ((*base, (at, rest)) for at in others)
 
 
-def responses(task: Task, cuts: Sequence[int], paid: Callable[[int], int]) -> Memory:
+def responses(task: RigidTask, cuts: Sequence[int], paid: Callable[[int], int]) -> Memory:
     """Least cost of a job that may begin from a time on, prices included.
 
     It is linear between starts where it begins or ends at a cut, and rises behind them.
@@ -131,7 +131,7 @@ def thin(found: list[State], weights: Sequence[int]) -> list[State]:
 
 
 def require_none_below(
-    tasks: Sequence[Task], sizes: Sequence[int], places: Sequence[Sequence[Placement]],
+    tasks: Sequence[RigidTask], sizes: Sequence[int], places: Sequence[Sequence[Placement]],
     priced: Sequence[tuple[Sequence[int], Callable[[int], int]]], least: int, tell: Progress,
 ) -> None:  # fmt: skip
     """Refuse unless every schedule costs at least `least`.
@@ -178,7 +178,7 @@ def require_none_below(
     require(not layer, "bound: a schedule costs less than what is stated")
 
 
-def earliest(task: Task, row: Row, placement: Placement) -> int:
+def earliest(task: RigidTask, row: Row, placement: Placement) -> int:
     """First start on a placement."""
     if len(placement) == 1:
         ((at, count),) = placement

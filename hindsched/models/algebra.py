@@ -13,12 +13,12 @@ Expr: TypeAlias = Any  # what a rule returns: an expression, a relation, a varia
 ModelComponent: TypeAlias = Any  # a variable, constraint or objective, or an element of one
 
 
-def integer(relax: bool) -> Any:
+def integer_domain(relax: bool) -> Any:
     """Domain of what is counted."""
     return pyo.NonNegativeReals if relax else pyo.NonNegativeIntegers
 
 
-def binary(relax: bool) -> Any:
+def binary_domain(relax: bool) -> Any:
     """Domain of what is or is not."""
     return pyo.UnitInterval if relax else pyo.Binary
 

@@ -36,6 +36,7 @@ from hindsched.kernel import reading
 from hindsched.solvers.base import build_oracle, family_solvers
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import Leaf, certify_tree, oracle_of, verify_certificate
+from hindsched.solvers.oracles.base import RestrictableOracle
 from hindsched.solvers.oracles.decisions import NEVER, BranchDecision, Feature
 from hindsched.solvers.oracles.restricted import RestrictedOracle
 from tests.kernel.agreement import checked
@@ -198,7 +199,10 @@ class Case:
         oracles = [
             oracle
             for name in layouts(self.instance, formulation)
-            if (oracle := build_oracle(self.instance, formulation, rows=name)).features
+            if isinstance(
+                oracle := build_oracle(self.instance, formulation, rows=name), RestrictableOracle
+            )
+            and oracle.features
         ]
         if not oracles:
             return

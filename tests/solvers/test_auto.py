@@ -11,7 +11,7 @@ from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.api import check_result, solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result, Status, StoppedBy
-from hindsched.solvers.families.oasis.oracle import OasisSolvers
+from hindsched.solvers.families.oasis.solvers import OasisSolvers
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import solve_auto
 from tests.toy_family import PROBLEMS, ToySolvers, brute_force, install, make, random_instance

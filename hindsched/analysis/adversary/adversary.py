@@ -52,7 +52,7 @@ CLAIMS = GUARANTEE, DETERMINISTIC
 
 
 @dataclass(frozen=True)
-class Question:
+class GameSettings:
     """Which policies of which problem, and where futures are drawn."""
 
     shapes: Shapes
@@ -148,7 +148,7 @@ def adversary(
     first = space.instance(space.candidate(np.random.default_rng(seed)))
     formulation = first.check_formulation(formulation)
     policies = policies or playable(first, formulation)
-    question = Question(shapes, policies, formulation, deterministic)
+    question = GameSettings(shapes, policies, formulation, deterministic)
     asked = jsonable(
         [family, preset, policies, formulation, ranges, jobs, futures, deterministic, seed]
     )

@@ -105,7 +105,7 @@ class Shapes:
         _move(first, key, start - first[key])
         most = int(random.integers(2, self.futures, endpoint=True))
         if random.random() < 0.5:
-            growing = [at for at in _numbers(self.space, first) if random.random() < 0.4]
+            growing = [at for at in _numeric_paths(self.space, first) if random.random() < 0.4]
             rate, groups = random.choice((0.5, 0.8, 1.25, 1.5, 2.0, 3.0)), [first]
             for k in range(1, min(most, self.jobs)):
                 following = deepcopy(first)
@@ -134,9 +134,9 @@ class Shapes:
         alike = [g] if random.random() < 0.3 else _alike(groups, g)
         key = next(name for name in TIME if name in groups[g]["job"])
         if kind < 0.45:  # a number, in all that are alike
-            paths = _numbers(self.space, groups[g]["job"])
+            paths = _numeric_paths(self.space, groups[g]["job"])
             path = paths[int(random.integers(len(paths)))]
-            span, value = self.space.spans[path], dict(_values(groups[g]["job"]))[path]
+            span, value = self.space.spans[path], dict(_leaf_values(groups[g]["job"]))[path]
             step = 1 if span.is_whole else 0.1 * (span.high - span.low)
             near = (span.low, span.high, value / 2, value * 2, value - step, value + step,
                     random.uniform(span.low, span.high))  # fmt: skip
@@ -191,7 +191,7 @@ class Shapes:
                 for at in alike:
                     made["groups"][at]["count"] -= 1
                 yield made
-            for path, value in list(_values(group["job"])):
+            for path, value in list(_leaf_values(group["job"])):
                 for new in self._plainer(path, value):
                     made = deepcopy(tree)
                     for at in alike:
@@ -214,7 +214,7 @@ class Shapes:
 
     def complexity(self, tree: Draft) -> tuple[float, ...]:
         """How hard it is to read: futures, jobs, different groups, fields, digits, size."""
-        groups = [dict(_values(group["job"])) for group in tree["groups"]]
+        groups = [dict(_leaf_values(group["job"])) for group in tree["groups"]]
         timeless = {str({k: v for k, v in own.items() if k.split(".")[-1] not in TIME})
                     for own in groups}  # fmt: skip
         numbers = [v for own in groups for v in own.values() if isinstance(v, int | float)]
@@ -237,12 +237,12 @@ def tidy(tree: Draft) -> Draft:
     return tree
 
 
-def _numbers(space: SearchSpace, job: Draft) -> list[str]:
+def _numeric_paths(space: SearchSpace, job: Draft) -> list[str]:
     """Paths of a job's numbers that may change, but for its times."""
-    return [p for p, _ in _values(job) if space.varies(p) and p.split(".")[-1] not in TIME]
+    return [p for p, _ in _leaf_values(job) if space.varies(p) and p.split(".")[-1] not in TIME]
 
 
-def _values(job: Draft) -> Iterator[tuple[str, Any]]:
+def _leaf_values(job: Draft) -> Iterator[tuple[str, Any]]:
     return ((path, holder[key]) for path, holder, key in leaves(job, "jobs") if key != "name")
 
 
@@ -251,7 +251,7 @@ def _alike(groups: list[Draft], g: int) -> list[int]:
     timed = {f"jobs.{name}" for name in (*TIME, *FOLLOWING)}
 
     def seen(group: Draft) -> str:
-        own = [(p, v) for p, v in _values(group["job"]) if p not in timed]
+        own = [(p, v) for p, v in _leaf_values(group["job"]) if p not in timed]
         return str((group["count"], own))
 
     return [at for at, group in enumerate(groups) if seen(group) == seen(groups[g])]

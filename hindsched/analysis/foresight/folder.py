@@ -18,7 +18,7 @@ from typing import Any
 
 from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE
-from hindsched.analysis.foresight.foresight import FORMAT, RESULT, assemble
+from hindsched.analysis.foresight.foresight import FORMAT, RESULT, assemble_result
 from hindsched.analysis.foresight.game import DETERMINISTIC, game_of
 from hindsched.analysis.foresight.search import (
     Guarantee,
@@ -113,7 +113,7 @@ def _contradictions(place: Path, data: dict[str, Any]) -> list[str]:
     if states is not None and exact is not None:
         pure = Bounds(**{attained: states.deterministic(exact), far: getattr(pure, far)})
     weights = _weights(certificates.get(GUARANTEE), data, futures, optima)
-    made_again = assemble(
+    made_again = assemble_result(
         futures, policies, formulation, optima,
         (Bounds(**best), policy,
          Guarantee(clipped(Bounds(**mixed), up), weights,

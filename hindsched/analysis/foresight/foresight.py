@@ -363,7 +363,7 @@ def foresight(
         answers = _search_policies(
             futures, policies, formulation, optima, clairvoyant, known, left, ends
         )
-    return assemble(
+    return assemble_result(
         futures, policies, formulation, optima, answers, runs, clairvoyant,
         time.monotonic() - begun,
     )  # fmt: skip
@@ -372,7 +372,7 @@ def foresight(
 _Answers = tuple[Bounds, Strategy | None, Guarantee, Bounds, dict[str, JsonObject]]
 
 
-def assemble(
+def assemble_result(
     futures: Futures, policies: str, formulation: str, optima: Sequence[Bounds], answers: _Answers,
     runs: Mapping[str, Sequence[Strategy]], clairvoyant: Sequence[Solution | None], seconds: float,
 ) -> Foresight:  # fmt: skip

@@ -25,13 +25,13 @@ def held_more(before: Held, after: Held) -> Held:
     return tuple((last, use) for last, use in sums if any(use))
 
 
-def rows_of(game: Game, kind: int, before: State, after: State) -> list[Assignment]:
+def transition_rows(game: Game, kind: int, before: State, after: State) -> list[Assignment]:
     """Rows of the job of a kind that is decided between two states; none if it stays out."""
     held = held_more(before.held, after.held)
     return [dict(row) for row in game.rules.rows(before.slot, kind, held)] if held else []
 
 
-def decided(before: State, after: State) -> int:
+def decided_kind(before: State, after: State) -> int:
     """The kind of the job that is decided between two states."""
     return next(k for k in before.waiting if before.waiting.count(k) > after.waiting.count(k))
 
@@ -43,11 +43,11 @@ def schedule(
     game, rows = states.game, dict[str, list[Assignment]]()
     waiting = list(zip(instance.jobs, game.told[s], strict=True))
     for before, after in states.path(s, choose):
-        kind = decided(before, after)
+        kind = decided_kind(before, after)
         at = next(n for n, (_, (told, _, k)) in enumerate(waiting)
                   if k == kind and told <= before.slot)  # fmt: skip
         job, _ = waiting.pop(at)
-        if made := rows_of(game, kind, before, after):
+        if made := transition_rows(game, kind, before, after):
             rows[job.name] = made
     return build_solution(instance, rows, formulation)
 
@@ -90,10 +90,10 @@ class GamePolicy(OnlineAlgorithm):
             if not after or after[0].slot > slot:
                 self.open = after
                 return Decision(assignments=rows)
-            kind = decided(state, after[0])
+            kind = decided_kind(state, after[0])
             place = next(n for n, (_, own) in enumerate(self.waiting) if own == kind)
             job, _ = self.waiting.pop(place)
-            if made := rows_of(game, kind, state, after[0]):
+            if made := transition_rows(game, kind, state, after[0]):
                 rows[job.name] = made
             state = after[0]
 

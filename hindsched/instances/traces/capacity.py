@@ -64,7 +64,7 @@ def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
         said_by, text = servers, decoded(read_bytes(servers)[0], servers)
         lines = [re.sub(r"\s*,\s*(?=\w*\s*$)", "=", line.strip()) for line in text.split("\n")]
         is_header = re.search(r"=\d+$", lines[0]) is None
-        pairs = _table(servers, text) or _listed(
+        pairs = _mapping_pairs(servers, text) or _listed(
             servers, filter(None, lines[is_header:]), "must have rows of server,gpus"
         )
     elif isinstance(servers, str):
@@ -82,7 +82,7 @@ def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
     return Capacity(sum(count for _, count in pairs), pairs, said_by, kinds if any(kinds) else ())
 
 
-def _table(where: str, text: str) -> list[tuple[str, int, str]]:
+def _mapping_pairs(where: str, text: str) -> list[tuple[str, int, str]]:
     """Servers of a table whose header names all three of `NAMED`; none of any other file."""
     header, *rows = csv.reader(text.splitlines())
     names = [name.strip() for name in header]

@@ -247,20 +247,20 @@ def _attempts(user: str, _: int, job: Any) -> list[dict[str, str]]:
         raise Malformed("(all)", value, "must have attempts, jobid, submitted_time")
     keys = {"job": "jobid", "submit": "submitted_time", "user": user, "part": "vc",
             "state": "status"}  # fmt: skip
-    of_job = {role: _cell_text(job.get(key)) for role, key in keys.items()}
+    of_job = {role: _json_text(job.get(key)) for role, key in keys.items()}
     rows = []
     for attempt in inner_list(job, "attempts"):
-        times = {role: _cell_text(attempt.get(f"{role}_time")) for role in ("start", "end")}
+        times = {role: _json_text(attempt.get(f"{role}_time")) for role in ("start", "end")}
         nodes = inner_list(attempt, "detail")
         held = [
-            (len(inner_list(node, "gpus", object)), _cell_text(node.get("ip"))) for node in nodes
+            (len(inner_list(node, "gpus", object)), _json_text(node.get("ip"))) for node in nodes
         ]
         places = [(str(gpus), ip) for gpus, ip in held if gpus] or [("0", "")]
         rows += [{**of_job, **times, "gpus": gpus, "server": ip} for gpus, ip in places]
     return rows or [{**of_job, "gpus": "1"}]
 
 
-def _cell_text(value: object) -> str:
+def _json_text(value: object) -> str:
     return "" if value is None or str(value) in NONE_WORDS else str(value)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.models.algebra import Expr, Model, binary
+from hindsched.models.algebra import Expr, Model, binary_domain
 from hindsched.models.windows.block import Family
 from hindsched.models.windows.printed import PrintedJob
 from hindsched.solutions.window_solution import WindowRow
@@ -34,7 +34,7 @@ class AstraeaPrinted(PrintedJob):
     def __init__(
         self, block: Model, family: Family, job: Any, slots: int, relax: bool, first: int
     ) -> None:
-        block.o = pyo.Var(domain=binary(relax), doc="(4a) the job is scheduled")
+        block.o = pyo.Var(domain=binary_domain(relax), doc="(4a) the job is scheduled")
         self.scheduled, self.arrival = block.o, job.arrival
         super().__init__(block, family, job, slots, relax)
         self._add_placement()

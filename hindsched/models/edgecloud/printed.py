@@ -26,7 +26,7 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.algebra import Expr, Model, binary, grouped, integer
+from hindsched.models.algebra import Expr, Model, binary_domain, grouped, integer_domain
 from hindsched.models.edgecloud.sets import in_steps
 
 
@@ -50,16 +50,20 @@ def printed_problem_two(
     workers = [(j, w, t) for j in J for w in W[j] for t in T]
     servers = [(j, p, t) for j in J for p in P[j] for t in T]
 
-    m.y = pyo.Var(workers, domain=binary(relax), doc="(2) a worker trains the job")
+    m.y = pyo.Var(workers, domain=binary_domain(relax), doc="(2) a worker trains the job")
     m.y_cloud = pyo.Var(
-        J, T, domain=integer(relax), doc="(2) cloud workers that train the job",
+        J, T, domain=integer_domain(relax), doc="(2) cloud workers that train the job",
         bounds=lambda _, j, t: (0, D[j]),
     )  # fmt: skip
-    m.z = pyo.Var(servers, domain=binary(relax), doc="(2e) the PS of the job")
-    m.z_cloud = pyo.Var(J, T, domain=binary(relax), doc="(2e) the PS of the job is in the cloud")
-    m.zeta = pyo.Var(J, domain=binary(relax), doc="(2g) the whole job is in the cloud")
+    m.z = pyo.Var(servers, domain=binary_domain(relax), doc="(2e) the PS of the job")
+    m.z_cloud = pyo.Var(
+        J, T, domain=binary_domain(relax), doc="(2e) the PS of the job is in the cloud"
+    )
+    m.zeta = pyo.Var(J, domain=binary_domain(relax), doc="(2g) the whole job is in the cloud")
     unfinished = [(j, t) for j in J for t in T if t >= r[j]]
-    m.C = pyo.Var(unfinished, domain=binary(relax), doc="(2j) the job is unfinished in this slot")
+    m.C = pyo.Var(
+        unfinished, domain=binary_domain(relax), doc="(2j) the job is unfinished in this slot"
+    )
 
     def running(m: Model, j: int, t: int) -> Expr:
         return total(m.y[j, w, t] for w in W[j]) + m.y_cloud[j, t]
@@ -142,11 +146,11 @@ def printed_problem_two(
     m.objective = pyo.Objective(
         expr=total(m.C.values()), doc="(2) total completion time of the jobs"
     )
-    add_storage(m, instance, J, slots, relax)
+    declare_storage(m, instance, J, slots, relax)
     return m
 
 
-def add_storage(
+def declare_storage(
     m: Model, instance: EdgecloudInstance, J: list[int], slots: int, relax: bool
 ) -> None:
     """(7), for the servers whose storage is limited."""
@@ -159,7 +163,7 @@ def add_storage(
     T = [(j, s, t) for j, s in stored
          for t in range(int(instance.arrivals[j]), slots + 1)]  # fmt: skip
     m.x = pyo.Var(
-        T, domain=integer(relax), bounds=lambda _, j, s, t: (0, D[j]),
+        T, domain=integer_domain(relax), bounds=lambda _, j, s, t: (0, D[j]),
         doc="(7) chunks of the job that the server stores",
     )  # fmt: skip
 

@@ -31,7 +31,7 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.decimals import exactly
-from hindsched.models.algebra import Expr, Model, binary, grouped, integer
+from hindsched.models.algebra import Expr, Model, binary_domain, grouped, integer_domain
 from hindsched.models.edgecloud.sets import EdgecloudSets, in_steps
 
 Running = Mapping[tuple[int, int], list[Expr]]
@@ -59,18 +59,18 @@ def no_migration(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
     length = {(j, z): (f.edge_slots, f.cloud_slots)[z][j] for j in f.jobs for z in (0, 1)}
     begun = {j: f.begun_in_cloud(j) for j in f.jobs}
     m.x = pyo.Var(
-        list(f.slots), domain=integer(relax),
+        list(f.slots), domain=integer_domain(relax),
         bounds=lambda _, j, w: (len(f.done[j].get(w, ())), f.chunks[j]),
         doc="(2c) chunks on an edge worker, at least those that have started there",
     )  # fmt: skip
     m.xc = pyo.Var(
-        f.jobs, domain=integer(relax),
+        f.jobs, domain=integer_domain(relax),
         bounds=lambda _, j: (0, f.chunks[j] if f.has_cloud[j] else 0),
         doc="(2c) chunks in the cloud while the PS is elsewhere",
     )  # fmt: skip
     m.s = pyo.Var(
         [(j, z, t) for (j, z), work in length.items() for t in f.starts(j, work)],
-        domain=integer(relax), doc="(2) chunks that start in the cloud",
+        domain=integer_domain(relax), doc="(2) chunks that start in the cloud",
     )  # fmt: skip
 
     @m.Constraint(f.jobs, doc="(2c) every chunk has one home")
@@ -145,7 +145,7 @@ def literal(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
         left = -(-(f.chunks[j] * f.cloud_slots[j] - done[j]) // f.chunks[j])
         return not m.zeta[j].fixed and (f.waits[j] or t < f.from_cloud[j] + left)
 
-    most = {"domain": integer(relax), "bounds": lambda _, j, t: (0, f.chunks[j])}
+    most = {"domain": integer_domain(relax), "bounds": lambda _, j, t: (0, f.chunks[j])}
     m.k = pyo.Var(open_, **most, doc="(2) cloud workers while the PS is elsewhere")
     m.k1 = pyo.Var(
         [key for key in open_ if is_alone_there(*key)], **most,
@@ -220,12 +220,12 @@ def job_time(m: Model, f: EdgecloudSets, j: int) -> Expr:
 
 def add_variables(m: Model, f: EdgecloudSets, relax: bool) -> None:
     """What runs at the edge, what is unfinished and what is wholly in the cloud."""
-    m.y = pyo.Var(f.cells, domain=binary(relax), doc="(2) whether a worker trains the job")
+    m.y = pyo.Var(f.cells, domain=binary_domain(relax), doc="(2) whether a worker trains the job")
     m.zeta = pyo.Var(
-        f.jobs, domain=binary(relax), doc="(2g) the whole job, with its PS, is in the cloud"
+        f.jobs, domain=binary_domain(relax), doc="(2g) the whole job, with its PS, is in the cloud"
     )
     ends = [(j, t) for j in f.jobs for t in range(f.known[j] + 1, f.last[j] + 1)]
-    m.C = pyo.Var(ends, domain=binary(relax), doc="(2j) the job is unfinished in this slot")
+    m.C = pyo.Var(ends, domain=binary_domain(relax), doc="(2j) the job is unfinished in this slot")
     for j in f.jobs:
         no_ps = f.instance.cloud_ps(f.instance.jobs[j].ps_type) == 0
         if no_ps or not f.has_cloud[j] or j in f.past.on_edge:
@@ -309,8 +309,10 @@ def add_parameter_servers(m: Model, f: EdgecloudSets, cloud: Running, relax: boo
     runs = {key: parts for key, parts in runs.items() if in_cloud[kinds[key[0]]] is not None}
     if not runs:
         return
-    m.a = pyo.Var(list(runs), domain=binary(relax), doc="(2e) the job needs a PS")
-    m.a_cloud = pyo.Var(list(runs), domain=binary(relax), doc="(2e) it needs one in the cloud")
+    m.a = pyo.Var(list(runs), domain=binary_domain(relax), doc="(2e) the job needs a PS")
+    m.a_cloud = pyo.Var(
+        list(runs), domain=binary_domain(relax), doc="(2e) it needs one in the cloud"
+    )
     at_edge = Counter(kind for server in instance.servers for kind in server.ps)
     by_type = grouped(((kinds[j], t), j) for j, t in runs)
     held = Counter(

@@ -34,7 +34,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.instances.gang.instance import KINDS, GangInstance
 from hindsched.json_types import JsonObject
-from hindsched.models.algebra import Expr, Model, binary, integer
+from hindsched.models.algebra import Expr, Model, binary_domain, integer_domain
 from hindsched.models.gang.sets import GangTask
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.solution import GangSolution
@@ -46,7 +46,7 @@ def starts(b: Model, task: GangTask, kind: str, relax: bool) -> None:
     """Fill the block of a job in one piece, by its begin."""
     length = task.work
     begins = [end - length + 1 for end in task.ends]
-    b.starts = pyo.Var(begins, domain=binary(relax), doc="(1) the job begins in a slot")
+    b.starts = pyo.Var(begins, domain=binary_domain(relax), doc="(1) the job begins in a slot")
 
     @b.Constraint(doc="(1) it runs once, for its duration")
     def eq_1(b: Model) -> Expr:
@@ -64,9 +64,13 @@ def windows(b: Model, task: GangTask, kind: str, relax: bool) -> None:
     """Fill the block of a job that may pause or change, by its completion and what it does then."""
     until = {end: range(task.first, end + 1) for end in task.ends}
     pairs = [(end, t) for end in task.ends for t in until[end]]
-    b.completes = pyo.Var(task.ends, domain=binary(relax), doc="(1) the job completes in a slot")
+    b.completes = pyo.Var(
+        task.ends, domain=binary_domain(relax), doc="(1) the job completes in a slot"
+    )
     b.units = pyo.Var(
-        pairs, domain=integer(relax), doc="(1) work done in a slot if it completes in another"
+        pairs,
+        domain=integer_domain(relax),
+        doc="(1) work done in a slot if it completes in another",
     )
 
     @b.Constraint(doc="(1) it completes once")
@@ -93,12 +97,17 @@ def printed(b: Model, task: GangTask, kind: str, relax: bool) -> None:
     slots, ends = task.slots, task.ends
     if kind == ELASTIC:
         b.gpus = pyo.Var(
-            slots, domain=integer(relax), bounds=(0, task.width), doc="(3) GPUs held in a slot"
+            slots,
+            domain=integer_domain(relax),
+            bounds=(0, task.width),
+            doc="(3) GPUs held in a slot",
         )
     else:
-        b.runs = pyo.Var(slots, domain=binary(relax), doc="(3) the job holds its GPUs in a slot")
+        b.runs = pyo.Var(
+            slots, domain=binary_domain(relax), doc="(3) the job holds its GPUs in a slot"
+        )
     y = b.gpus if kind == ELASTIC else b.runs
-    b.done = pyo.Var(ends, domain=binary(relax), doc="(1) the job is complete in a slot")
+    b.done = pyo.Var(ends, domain=binary_domain(relax), doc="(1) the job is complete in a slot")
 
     @b.Constraint(ends, doc="(1) complete once its work is done")
     def eq_1(b: Model, t: int) -> Expr:
@@ -117,7 +126,7 @@ def printed(b: Model, task: GangTask, kind: str, relax: bool) -> None:
         return y[t] <= task.width * (1 - b.done[t - 1])
 
     if kind == NON_PREEMPTIVE:
-        b.begins = pyo.Var(slots, domain=binary(relax), doc="(4) the job begins in a slot")
+        b.begins = pyo.Var(slots, domain=binary_domain(relax), doc="(4) the job begins in a slot")
 
         @b.Constraint(slots, doc="(4) who runs has begun or ran before")
         def eq_4(b: Model, t: int) -> Expr:
@@ -142,11 +151,11 @@ def places(b: Model, sizes: list[int], task: GangTask, kind: str, relax: bool) -
     slots, servers, largest = task.slots, range(len(sizes)), max(sizes)
     cells, most = [(t, h) for t in slots for h in servers], task.width * task.gpus
     b.held = pyo.Var(
-        cells, domain=integer(relax), bounds=lambda _, t, h: (0, min(sizes[h], most)),
+        cells, domain=integer_domain(relax), bounds=lambda _, t, h: (0, min(sizes[h], most)),
         doc="(6) GPUs held on a server",
     )  # fmt: skip
-    b.whole = pyo.Var(cells, domain=binary(relax), doc="(6) all GPUs of a server are held")
-    b.part = pyo.Var(cells, domain=binary(relax), doc="(6) some GPUs of a server are held")
+    b.whole = pyo.Var(cells, domain=binary_domain(relax), doc="(6) all GPUs of a server are held")
+    b.part = pyo.Var(cells, domain=binary_domain(relax), doc="(6) some GPUs of a server are held")
 
     @b.Constraint(slots, doc="(6) all GPUs stand on servers")
     def eq_6(b: Model, t: int) -> Expr:
@@ -166,7 +175,9 @@ def places(b: Model, sizes: list[int], task: GangTask, kind: str, relax: bool) -
 
     may_widen = kind == ELASTIC and most > largest
     if may_widen:
-        b.wide = pyo.Var(slots, domain=binary(relax), doc="(6) wider than the largest server")
+        b.wide = pyo.Var(
+            slots, domain=binary_domain(relax), doc="(6) wider than the largest server"
+        )
 
         @b.Constraint(slots, doc="(6) only what is wider may stand on several")
         def eq_6_wide(b: Model, t: int) -> Expr:
@@ -179,7 +190,7 @@ def places(b: Model, sizes: list[int], task: GangTask, kind: str, relax: bool) -
         return used <= 1 + (len(sizes) - 1) * wide
 
     if kind == NON_PREEMPTIVE:
-        b.stays = pyo.Var(servers, domain=integer(relax), doc="(4) where the job stands")
+        b.stays = pyo.Var(servers, domain=integer_domain(relax), doc="(4) where the job stands")
 
         @b.Constraint(cells, doc="(4) it does not move")
         def eq_4_stays(b: Model, t: int, h: int) -> Expr:

@@ -46,7 +46,7 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.instances.mlbroker.transport import min_cost_flow
 from hindsched.models import base
-from hindsched.models.algebra import Expr, Model, binary
+from hindsched.models.algebra import Expr, Model, binary_domain
 from hindsched.models.declared import IndexValue, symbols
 from hindsched.models.mlbroker import sets
 from hindsched.models.mlbroker.block import paper_job, tight_job
@@ -218,7 +218,7 @@ def _add_launches(m: Model, facts: dict[int, sets.MlbrokerJobSets]) -> None:
 def _add_tiers(m: Model, prices: sets.Bills, most: list[list[list[float]]], relax: bool) -> Expr:
     """Tiers with a fee, and the rows by which jobs take part in them; returns the fees."""
     m.tier = pyo.Var(
-        prices.keys, domain=binary(relax),
+        prices.keys, domain=binary_domain(relax),
         doc="(ours) u, the tier's fee is paid",
     )  # fmt: skip
     rows = [(t, r, k, j) for t, r, k in prices.keys for j in prices.live[t]]

@@ -32,7 +32,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import common_step
-from hindsched.models.algebra import Expr, Model, Use, binary, grouped, integer
+from hindsched.models.algebra import Expr, Model, Use, binary_domain, grouped, integer_domain
 from hindsched.models.windows.sets import (
     Column,
     Pieces,
@@ -138,11 +138,11 @@ class ModesJob(WindowJobBlock):
         self.block, self.cluster, self.job = block, family.cluster, job
         b, modes = block, job.modes
         b.u = pyo.Var(
-            job.columns, domain=binary(relax),
+            job.columns, domain=binary_domain(relax),
             doc="(ours) a mode starts in a slot on a PS host that holds so many of its workers",
         )  # fmt: skip
         b.y = pyo.Var(
-            list(job.most_beside), domain=integer(relax),
+            list(job.most_beside), domain=integer_domain(relax),
             bounds=lambda _, *cell: (0, job.most_beside[cell]),
             doc="(ours) workers on a server beside no PS, in a window",
         )  # fmt: skip
@@ -161,7 +161,7 @@ class ModesJob(WindowJobBlock):
             return placed == total(job.beside(c) * b.u[c] for c in job.columns_of[m, L, t])
 
         if job.pieces is not None:
-            self._add_work(job.pieces, binary(relax))
+            self._add_work(job.pieces, binary_domain(relax))
 
     def _add_work(self, pieces: Pieces, domain: Any) -> None:
         """A job in pieces: its placements by slot, its work and its end."""

@@ -26,7 +26,7 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.modes import durations, most_workers, units
-from hindsched.models.algebra import Expr, Model, Use, binary, integer
+from hindsched.models.algebra import Expr, Model, Use, binary_domain, integer_domain
 from hindsched.models.windows.block import Family, WindowJobBlock
 from hindsched.solutions.window_solution import WindowRow
 
@@ -56,7 +56,7 @@ class PrintedJob(WindowJobBlock):
             (m, p, q, n + 1): int(length[m, p, q, n])
             for m, p, q, n in np.argwhere(length <= slots).tolist()
         }  # by pace
-        self.binary, self.integer = binary(relax), integer(relax)
+        self.binary, self.integer = binary_domain(relax), integer_domain(relax)
 
     @property
     @abstractmethod

@@ -44,7 +44,7 @@ def find_conflict(model: pyo.ConcreteModel, time_limit: float = 30.0) -> Conflic
         return None
     for row in list(hard):
         others = [other for other in hard if other != row]
-        status = _solve(_only(program, others), end).status
+        status = _solve_once(_only(program, others), end).status
         if status is Status.INFEASIBLE:
             hard = others
         elif status not in (Status.OPTIMAL, Status.FEASIBLE):
@@ -59,14 +59,14 @@ def _contradicted(program: LinearProgram, end: float) -> list[int] | None:
         return None
     _, has_ray, ray = highs.highs.getDualRay()
     rows: list[int] = np.flatnonzero(np.abs(ray) > 1e-9).tolist() if has_ray else []
-    return rows if _solve(_only(program, rows), end).status is Status.INFEASIBLE else None
+    return rows if _solve_once(_only(program, rows), end).status is Status.INFEASIBLE else None
 
 
 def _elastic_filter(program: LinearProgram, end: float) -> list[int] | None:
     """Rows that cannot hold together; None if all can, or time was too short."""
     hard, everything = list[int](), np.arange(len(program.rows))
     while True:
-        answer, over = _solve(_elastic(program, hard), end), len(program.columns)
+        answer, over = _solve_once(_elastic_program(program, hard), end), len(program.columns)
         if answer.status is Status.INFEASIBLE:
             return hard
         soft = np.setdiff1d(everything, hard)
@@ -82,7 +82,7 @@ def _constraints(program: LinearProgram, rows: Sequence[int]) -> list[Any]:
     return list({id(program.rows[row]): program.rows[row] for row in sorted(rows)}.values())
 
 
-def _solve(program: LinearProgram, end: float) -> Answer:
+def _solve_once(program: LinearProgram, end: float) -> Answer:
     left = max(0.0, end - now())
     return HighsProgram(program, SolveOptions(time_limit=left)).solve(left)
 
@@ -96,7 +96,7 @@ def _only(program: LinearProgram, rows: Sequence[int]) -> LinearProgram:
     )  # fmt: skip
 
 
-def _elastic(program: LinearProgram, hard: Sequence[int]) -> LinearProgram:
+def _elastic_program(program: LinearProgram, hard: Sequence[int]) -> LinearProgram:
     """The program in which rows that are not `hard` may be broken, each way at a price of 1."""
     soft = np.setdiff1d(np.arange(len(program.rows)), hard)
     largest = abs(program.matrix).max(axis=1).toarray().ravel()[soft]

@@ -134,7 +134,7 @@ def find_fragmentation(
             best = coarsened(fine, coarse.instance)
             found[number - 1] = Level(coarse.name, coarse.instance, coarse.certificate, best)
     priced = next((level for level in found if level.instance.has_kinds), None)
-    kinds = pd.DataFrame(columns=["waited"]) if priced is None else _kinds(log, priced)
+    kinds = pd.DataFrame(columns=["waited"]) if priced is None else _kind_rows(log, priced)
     return Fragmentation(tuple(found), kinds)
 
 
@@ -156,7 +156,7 @@ def coarsened(solution: GangSolution, instance: GangInstance) -> GangSolution:
     return GangSolution(instance, GangRows(*rows[:4], held), solution.formulation)
 
 
-def _kinds(log: Log, level: Level) -> pd.DataFrame:
+def _kind_rows(log: Log, level: Level) -> pd.DataFrame:
     """Which kinds are short in the log, when and for whom, and what their GPUs cost at prices."""
     instance, jobs = level.instance, log.jobs
     rows = level.certificate.rows
@@ -179,14 +179,14 @@ def _kinds(log: Log, level: Level) -> pd.DataFrame:
         made.append({
             "kind": kind, "gpus": gpus, "jobs": int(only.sum()), "may_use": int(may.sum()),
             "asked": asked / (gpus * span), "waited": waited / log.slots_per_second,
-            **_short(log, submit[only], queue[only], instance.job_gpus[only]),
+            **_shortage(log, submit[only], queue[only], instance.job_gpus[only]),
             "user": user, "users_share": float(of_user.max() / waited) if waited else 0.0,
             "rent": float(rent[k] / rent.sum()) if rent.sum() > 0 else 0.0,
         })  # fmt: skip
     return pd.DataFrame(made).sort_values("waited", ascending=False, ignore_index=True)
 
 
-def _short(log: Log, submit: Ints, start: Ints, gpus: Ints) -> JsonObject:
+def _shortage(log: Log, submit: Ints, start: Ints, gpus: Ints) -> JsonObject:
     """Hours in which jobs waited, and the full hour in which most GPUs were waited for."""
     none = {"short_hours": 0.0, "worst_from": "", "worst_to": ""}
     waits = start > submit

@@ -260,7 +260,7 @@ def can_enumerate(instance: GangInstance, formulation: str) -> bool:
     return rigid and not instance.has_kinds and 0 < len(instance.jobs) <= MOST_JOBS
 
 
-def prove(enumeration: Enumeration, run: Run, incumbent: GangSolution) -> None:
+def prove_by_enumeration(enumeration: Enumeration, run: Run, incumbent: GangSolution) -> None:
     """Prove the best bound within limits, and offer better schedules.
 
     One pass lowers what it proves until that fits; what is between this and the best schedule is

@@ -26,7 +26,11 @@ from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, Result, Status
 from hindsched.solvers.door.work import Clock, catch_interrupt, count_work
 from hindsched.solvers.families.gang.by_kind import improve_kinds
-from hindsched.solvers.families.gang.enumeration import Enumeration, can_enumerate, prove
+from hindsched.solvers.families.gang.enumeration import (
+    Enumeration,
+    can_enumerate,
+    prove_by_enumeration,
+)
 from hindsched.solvers.families.gang.prices import ascend_prices, certify_without_prices
 from hindsched.solvers.families.gang.replay import incumbents, replay_by_key
 from hindsched.solvers.families.gang.search import SequenceSearch, can_move, well_annealed
@@ -81,7 +85,7 @@ class GangRun(Run):
         if not self.instance.is_consolidated:
             first = self.clock.first(BOUND_SHARE * self.clock.seconds_left)
             self.offer(well_annealed(self.best, first))
-        prove(enumeration, self, self.best)
+        prove_by_enumeration(enumeration, self, self.best)
         self.tell("sequences")
 
     def find_prices(self, clock: Clock, search: SequenceSearch | None = None) -> None:

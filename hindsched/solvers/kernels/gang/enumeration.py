@@ -60,7 +60,7 @@ class Layer(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _paid(cut: Ints, level: Ints, paid: Ints, time: int) -> int:
+def _price_paid(cut: Ints, level: Ints, paid: Ints, time: int) -> int:
     if time <= 0:
         return 0
     k = np.searchsorted(cut, time, side="right") - 1
@@ -85,7 +85,7 @@ def price(tasks: Tasks, cut: Ints, level: Ints) -> Prices:
         for k in range(2 * cuts - 1, -1, -1):
             s = point[j, k]
             own = tasks.cost[j] * (s + length - tasks.submit[j]) + tasks.gpus[j] * (
-                _paid(cut, level, paid, s + length) - _paid(cut, level, paid, s)
+                _price_paid(cut, level, paid, s + length) - _price_paid(cut, level, paid, s)
             )
             if k == 2 * cuts - 1 or own < best:
                 best, at = own, s
@@ -98,7 +98,7 @@ def _respond(tasks: Tasks, prices: Prices, j: int, first: int) -> tuple[int, int
     """Least cost of a job that may begin from a time on, and its start."""
     cut, level, paid, end = prices.cut, prices.level, prices.paid, first + tasks.duration[j]
     now = tasks.cost[j] * (end - tasks.submit[j]) + tasks.gpus[j] * (
-        _paid(cut, level, paid, end) - _paid(cut, level, paid, first)
+        _price_paid(cut, level, paid, end) - _price_paid(cut, level, paid, first)
     )
     k = np.searchsorted(prices.point[j], first)
     if k < prices.point.shape[1] and prices.least[j, k] < now:
@@ -125,7 +125,7 @@ def _earliest(tasks: Tasks, free: Ints, j: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def advance(tasks: Tasks, free: Ints, new: Ints, row: int, start: int, end: int) -> None:
+def occupy(tasks: Tasks, free: Ints, new: Ints, row: int, start: int, end: int) -> None:
     """When GPUs become free once a job runs; servers of one size in order of that."""
     for h in range(tasks.held.shape[1]):
         first, last, width = tasks.begin[h], tasks.begin[h + 1], tasks.held[row, h]
@@ -163,13 +163,13 @@ def _is_before(tasks: Tasks, free: Ints, low: int, size: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _bound(tasks: Tasks, prices: Prices, begun: int, cost: int, free: Ints) -> int:
+def _remaining_bound(tasks: Tasks, prices: Prices, begun: int, cost: int, free: Ints) -> int:
     """What prices prove of all that goes on from a state; where nothing does, what it costs."""
     if begun == (np.int64(1) << tasks.submit.size) - 1:
         return cost
     found = cost - free.size * prices.paid[-1]
     for time in free:
-        found += _paid(prices.cut, prices.level, prices.paid, time)
+        found += _price_paid(prices.cut, prices.level, prices.paid, time)
     for j in range(tasks.submit.size):
         if not (begun >> j) & 1:
             found += _respond(tasks, prices, j, _earliest(tasks, free, j))[0]
@@ -202,10 +202,10 @@ def extend(tasks: Tasks, layer: Layer, prices: Prices, least: int, room: int) ->
                     continue
                 looked += 1
                 end = start + tasks.duration[j]
-                advance(tasks, layer.free[state], new, row, start, end)
+                occupy(tasks, layer.free[state], new, row, start, end)
                 spent = layer.cost[state] + tasks.cost[j] * (end - tasks.submit[j])
                 after = layer.begun[state] | (np.int64(1) << j)
-                bound = _bound(tasks, prices, after, spent, new)
+                bound = _remaining_bound(tasks, prices, after, spent, new)
                 if bound >= least:
                     continue
                 if count == room:
@@ -278,7 +278,7 @@ def climb(tasks: Tasks, layer: Layer, cut: Ints, level: Ints, target: int, steps
             begun, free = layer.begun[state], layer.free[state]
             bound = layer.cost[state] - free.size * prices.paid[-1]
             for time in free:
-                bound += _paid(cut, now, prices.paid, time)
+                bound += _price_paid(cut, now, prices.paid, time)
             for j in range(jobs):
                 if not (begun >> j) & 1:
                     own, start[j] = _respond(tasks, prices, j, _earliest(tasks, free, j))

@@ -288,7 +288,7 @@ def modes(instance: WindowInstance, job: Any, *, every_count: bool = False) -> M
     counts = np.arange(1, length.shape[3] + 1)
     keep = (length < NEVER) & (instance.hosting.fewest_ps(len(counts)) < NEVER)
     keep[:, :, 0, :] &= (counts <= room.sum(axis=0)[:, None])[:, None, :]
-    keep[:, :, 1, :] &= (counts <= room.max(axis=0)[:, None])[:, None, :]
+    keep[:, :, 1, :] &= (counts <= room.max(axis=0, initial=0)[:, None])[:, None, :]
     if not every_count:
         least = np.minimum.accumulate(length, axis=3)
         keep[..., 1:] &= length[..., 1:] < least[..., :-1]

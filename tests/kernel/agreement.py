@@ -83,8 +83,8 @@ def kernel_leaf(oracle: Any, layout: str, decisions: list[BranchDecision], price
     worst = -1e18 if oracle.sense == "min" else 1e18
     leaf = {"decisions": rows, "bound": worst, "prices": oracle.rows.to_file(prices)}
     data = certificate(oracle, prices, worst, layout=layout, kind="tree") | {"prices": [leaf]}
-    cover, trees.check_cover = trees.check_cover, lambda leaves: None
+    cover, trees._check_cover = trees._check_cover, lambda leaves: None
     try:
         return kernel_bound(oracle.instance, data)
     finally:
-        trees.check_cover = cover
+        trees._check_cover = cover

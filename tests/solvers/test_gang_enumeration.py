@@ -203,3 +203,11 @@ def test_the_cheapest_sequence_of_some_jobs_is_not_always_the_one_to_go_on_with(
     assert kernel.bound(instance.to_dict(), file).low == 36
     with pytest.raises(kernel.RefusedFile, match="a schedule costs less"):
         kernel.bound(instance.to_dict(), {**file, "bound": 37})
+
+
+@pytest.mark.parametrize("jobs", [3, 8])
+def test_so_few_jobs_are_proven_whatever_time_is_left(jobs):
+    """A loaded machine, or one that loads kernels, may use up a limit before."""
+    result = hs.solve(instance_of(log_normal(jobs, 5), [8], False), time_limit=1e-6)
+    assert (result.status, result.method) == ("optimal", "sequences")
+    assert result.certified_bound == result.objective

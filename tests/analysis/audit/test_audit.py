@@ -137,7 +137,7 @@ def test_policies_for_which_no_time_is_left_are_left_out_and_named(tmp_path: Pat
     found = hs.audit(LOG, gpus=2, time_limit=1e-6, policies=["fifo", "easy"])
     assert not {"fifo", "easy"} & {row["scheduler"] for row in found.rows()}
     assert "Not replayed, for no time was left: fifo, easy." in found.remarks
-    assert found.certificate.bound > 0
+    assert found.certificate.bound == 3 * 50.0  # so few jobs are proven without a clock
     assert found.write(tmp_path)[0].name == "audit.html"
 
 

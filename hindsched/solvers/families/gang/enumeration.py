@@ -49,6 +49,8 @@ MOST_STEPS = 4 * LIMITS["steps"] // 5
 """Steps of the kernel that a certificate takes at most; reading it takes the rest."""
 MOST_PLACEMENTS = 64  # of a job on servers
 MOST_BYTES = 200_000_000  # of a layer's states before they are thinned
+FEW_SEQUENCES = 200_000
+"""Sequences that are so few that no clock is asked: those of eight jobs in a pool."""
 LARGEST = 2**61
 INTERVALS = 100
 FIRST_CLIMBS, FIRST_CLIMB, CLIMB = 4, 100, 60
@@ -107,6 +109,13 @@ class Enumeration:
     def is_small(self) -> bool:
         """Whether there are few placements, and all sums can be counted."""
         return self.most_placements <= MOST_PLACEMENTS and self.largest < LARGEST
+
+    @property
+    def has_few_sequences(self) -> bool:
+        """Whether there are so few sequences that all are gone through, whatever time is left."""
+        jobs, places = len(self.instance.jobs), self.most_placements
+        by_length = (math.perm(jobs, k) * places**k for k in range(1, jobs + 1))
+        return sum(by_length) <= FEW_SEQUENCES
 
     def cost_of(self, solution: GangSolution) -> int:
         """Cost of a schedule, in parts of `UNIT`."""
@@ -260,7 +269,9 @@ def can_enumerate(instance: GangInstance, formulation: str) -> bool:
     return rigid and not instance.has_kinds and 0 < len(instance.jobs) <= MOST_JOBS
 
 
-def prove_by_enumeration(enumeration: Enumeration, run: Run, incumbent: GangSolution) -> None:
+def prove_by_enumeration(
+    enumeration: Enumeration, run: Run, incumbent: GangSolution, clock: Clock
+) -> None:
     """Prove the best bound within limits, and offer better schedules.
 
     One pass lowers what it proves until that fits; what is between this and the best schedule is
@@ -269,14 +280,14 @@ def prove_by_enumeration(enumeration: Enumeration, run: Run, incumbent: GangSolu
     cut, cost, best = enumeration.cuts(incumbent), enumeration.cost_of(incumbent), None
     level, first = np.zeros(cut.size - 1, dtype=np.int64), enumeration.first_layer()
     for _ in range(FIRST_CLIMBS):
-        if not run.clock.is_over:
+        if not clock.is_over:
             level, _ = climb(enumeration.tasks, first, cut, level, cost, FIRST_CLIMB)
             count_work()
     run.prove(enumeration.first_certificate(cut, level, incumbent.formulation))
 
     def look(levels: Sequence[Ints], least: int, lower: bool = False) -> Proof | None:
         nonlocal cost
-        found = enumeration.enumerate(cut, levels, least, run.clock, lower)
+        found = enumeration.enumerate(cut, levels, least, clock, lower)
         if found is not None and found.cost is not None and found.cost < cost:
             cost = found.cost
             run.offer(enumeration.solution(found.order, incumbent.formulation))
@@ -298,7 +309,7 @@ def prove_by_enumeration(enumeration: Enumeration, run: Run, incumbent: GangSolu
     high = cost - UNIT + 1
     for _ in range(HALVINGS):
         middle = (best.least + high + 1) // 2
-        if best.least >= cost - UNIT + 1 or run.clock.is_over or high - best.least < UNIT:
+        if best.least >= cost - UNIT + 1 or clock.is_over or high - best.least < UNIT:
             break
         proof = look([level], middle)
         if proof is not None and proof.cost is None:

@@ -80,12 +80,17 @@ class GangRun(Run):
     def enumerate(self) -> None:
         """Improve the schedule by so many moves, and enumerate what could be better."""
         enumeration = Enumeration(self.instance)
-        if not enumeration.is_small or self.clock.is_over:
+        clock = self.clock
+        if not enumeration.is_small:
             return
-        if not self.instance.is_consolidated:
-            first = self.clock.first(BOUND_SHARE * self.clock.seconds_left)
+        if enumeration.has_few_sequences:
+            clock = Clock(math.inf, clock.stop)
+        elif clock.is_over:
+            return
+        elif not self.instance.is_consolidated:
+            first = clock.first(BOUND_SHARE * clock.seconds_left)
             self.offer(well_annealed(self.best, first))
-        prove_by_enumeration(enumeration, self, self.best)
+        prove_by_enumeration(enumeration, self, self.best, clock)
         self.tell("sequences")
 
     def find_prices(self, clock: Clock, search: SequenceSearch | None = None) -> None:

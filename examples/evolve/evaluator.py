@@ -6,7 +6,8 @@
 - ``evaluator.py P`` prints one JSON object, as ``evaluate.sh`` of SkyDiscover's containers must.
 
 Environment: ``SCORE_FAMILY`` (gang), ``SCORE_SEEDS`` (a file of secrets, one a line, that no
-program can read in the sandbox; without it each process draws its own), ``SCORE_PRESET`` (small).
+program can read in the sandbox; without it each process draws its own), ``SCORE_PRESET`` (small),
+``SCORE_SANDBOX`` (bwrap; none only if you trust every program).
 """
 
 import argparse
@@ -20,14 +21,17 @@ import hindsched as hs
 
 FAMILY = os.environ.get("SCORE_FAMILY", "gang")
 PRESET = os.environ.get("SCORE_PRESET", "small")
+SANDBOX = os.environ.get("SCORE_SANDBOX", "bwrap")
 SEEDS = os.environ.get("SCORE_SEEDS") or [secrets.token_hex(16) for _ in range(8)]
 
 
 def evaluate(program_path):
     """Score a program: of hidden instances the score alone, of public ones everything."""
     try:
-        found = hs.score(program_path, family=FAMILY, seeds=SEEDS, preset=PRESET)
+        found = hs.score(program_path, family=FAMILY, seeds=SEEDS, preset=PRESET, sandbox=SANDBOX)
     except hs.InputError as error:
+        if error.where != "candidate":  # not the program's fault
+            raise
         metrics, artifacts = {"combined_score": 0.0}, {"error": str(error)}
     else:
         public = found.data["public"]

@@ -63,8 +63,9 @@ class InstanceComparison:
         return _table([row for each in self.algorithms for row in each.rows()])
 
     def is_better(self, first: str, second: str) -> bool:
-        """Whether one algorithm's mean objective is better than another's."""
-        value, rival = self.algorithm(first).objective, self.algorithm(second).objective
+        """Whether one algorithm's mean objective is better than another's, if both have one."""
+        objectives = {row.algorithm: row.objective for row in self.algorithms}
+        value, rival = objectives.get(first), objectives.get(second)
         if value is None or rival is None:
             return False
         return value > rival if self.optimum.sense == "max" else value < rival

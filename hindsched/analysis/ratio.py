@@ -302,7 +302,7 @@ class AlgorithmRatio:
                 "difference_lower": ratio.difference.lower,
                 "difference_upper": ratio.difference.upper,
                 "starred": ratio.starred, "reason": ratio.reason,
-                "commitment": record.get("commitment"),
+                "commitment": record.get("commitment"), "mark": self.mark.strip(),
                 "optimum_lower": self.optimum.interval.lower,
                 "optimum_upper": self.optimum.interval.upper,
                 "optimum_status": self.optimum.status,

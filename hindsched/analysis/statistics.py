@@ -94,8 +94,9 @@ class Summary:
             numbers = [*map(float, (finite.mean(), *interval, np.median(finite), finite.max()))]
         names = ("mean", "mean_lower", "mean_upper", "median", "worst")
         return {
-            "family": self.family, "algorithm": self.algorithm, "commitment": self.commitment,
-            "starred": self.starred, "instances": self.instances,
+            "family": self.family, "algorithm": self.algorithm,
+            "mark": self.label.removeprefix(self.algorithm).strip(),
+            "commitment": self.commitment, "starred": self.starred, "instances": self.instances,
             **dict(zip(names, numbers, strict=True)),
             "infinite": sum(end == math.inf for end in uppers),
             "without_ratio": sum(end is None for end in uppers), "level": confidence,

@@ -19,8 +19,15 @@ from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import time_limit
 from hindsched.online.base import family_online
+from hindsched.online.external import External
 from hindsched.online.protocol import OnlineAlgorithm, Theorem
-from hindsched.online.registry import build_from, find_algorithm, name_of, settings_of
+from hindsched.online.registry import (
+    algorithms,
+    build_from,
+    find_algorithm,
+    name_of,
+    settings_of,
+)
 from hindsched.printable import printable, said_by
 
 Record: TypeAlias = dict[str, Any]
@@ -30,6 +37,8 @@ OFFLINE, ONLINE = "offline", "online"
 TASK_KEYS = ("kind", "instance", "algorithm", "seed", "settings")
 SECONDS_OF_PROOF = 20.0  # for the kernel to read a certificate: the table says who vouches
 LONGEST_NAME, LONGEST_INSTANCE_NAME = 60, 120  # characters of algorithms', instances' file names
+NOT_ISOLATED = " (not isolated)"
+"""Mark of code of one's own that ran in our process, where it could change what we compute."""
 Contender = str | type[OnlineAlgorithm] | OnlineAlgorithm
 """An algorithm to compare: a name (see `find_algorithm`), a class or an object of one's own."""
 
@@ -208,9 +217,11 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
     with time_limit(run_limit):
         run = simulate(instance, contender, seed=task.seed, settings=task.settings)
     produced_by = {"algorithm": name, "options": dict(task.settings), "seed": task.seed}
+    is_isolated = isinstance(algorithm, External) or name in algorithms(instance.family)
     return {
         **run.to_dict(),
         "algorithm": name,
+        "mark": run.mark + ("" if is_isolated else NOT_ISOLATED),
         "solution": run.solution.to_dict(produced_by),
         "jobs": run.solution.job_rows(),
         "slots": slot_rows(run.solution, run.price_path),

@@ -94,8 +94,11 @@ def bench(
 
 
 def _say_kept(store: ResultStore, what: str, options: str = "") -> None:
-    total = len(store.tasks)
-    say(f"{what}: {total - len(store.missing())} of {total} tasks are kept; go on with")
+    records, total = store.records(), len(store.tasks)
+    kept = total - len(store.missing(records))
+    failed = sum(record["status"] != "ok" for record in records)
+    again = f", {failed} more failed and are tried again" if failed else ""
+    say(f"{what}: {kept} of {total} tasks are kept{again}; go on with")
     say(f"  hindsched bench --resume --out {shlex.quote(str(store.folder))}{options}")
 
 

@@ -25,7 +25,7 @@ def score(
     step_limit: Annotated[float, opt.option("Seconds for each decision.")] = 10.0,
     run_limit: Annotated[float, opt.option("Seconds for each run.")] = 120.0,
     memory: Annotated[float, opt.option("GB of memory of the candidate.")] = 2.0,
-    sandbox: Annotated[str, opt.option("auto, bwrap or none.")] = "auto",
+    sandbox: Annotated[str, opt.option("bwrap, or none: unsandboxed.")] = "bwrap",
     board: Annotated[bool, opt.option("Rank scored folders; write a page.", "--board")] = False,
     output: opt.Folder = None,
     as_json: opt.Json = False,
@@ -54,7 +54,7 @@ def score(
         return 0
     show_rows("Hidden instances", result.data["instances"], HIDDEN)
     show_rows("The ladder of known algorithms", result.data["ladder"], LADDER)
-    tell(f"score {result.combined_score!r}, {result.data['sandbox']}")
+    tell(f"{result.data['candidate']}: score {result.combined_score!r}, {result.data['sandbox']}")
     if output is not None:
         say(f"page {output}/score.html; for the author {output}/feedback.txt, nothing else")
     return 0

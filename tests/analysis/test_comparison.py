@@ -73,6 +73,16 @@ def test_a_baseline_outside_the_feasible_set_raises_nothing():
     assert row["difference"] == {"lower": -20.0, "upper": -10.0}
 
 
+def test_who_has_no_record_on_an_instance_is_not_ahead():
+    """As where the record of a leader was damaged, and is left out."""
+    every = [records.offline(name, 120.0, 120.0) for name in "ab"]
+    every += [records.online(name, "oasis", 60.0) for name in "ab"]
+    every.append(records.online("a", "fifo", 70.0))
+    [verdict] = Comparison(every).verdicts()
+    assert not verdict.is_ahead
+    assert [summary.algorithm for summary in verdict.ranking] == ["fifo", "oasis"]
+
+
 def test_a_contradiction_is_reported():
     comparison = Comparison([records.offline("a", 40.0, 50.0), records.online("a", "oasis", 60.0)])
     assert comparison.instances[0].optimum.status == "contradicted"

@@ -46,6 +46,27 @@ def test_classes_and_objects_in_a_comparison(workers):
     assert item.algorithm("oasis").ratio.exists
 
 
+def test_what_ran_in_our_process_is_marked_in_every_table(tmp_path, capsys):
+    """It could change what we compute: a class that walks ``gc.get_objects`` did."""
+    (tmp_path / "mine.py").write_text(
+        "import hindsched as hs\n"
+        "class Mine(hs.OnlineAlgorithm):\n"
+        "    def start(self, environment): pass\n"
+        "    def step(self, slot, arrivals): return hs.Decision()\n"
+    )
+    folder, file = tmp_path / "out", f"{tmp_path}/mine.py:Mine"
+    asked = ["fifo", file, f"exec:python {tmp_path}/mine.py"]
+    found = hs.compare(INSTANCE, [*asked, Refuses], out=folder, **QUICK)
+    marked = {"fifo": "", file: "(not isolated)", asked[-1]: "", "Refuses": "(not isolated)"}
+    for frame in (found.to_frame(), found.summary_frame()):
+        assert dict(zip(frame["algorithm"], frame["mark"], strict=True)) == marked
+    assert f"{file} (not isolated)" in str(found)
+    assert "Mine (not isolated)" in (folder / "report.html").read_text()
+    assert "(not isolated)" in (folder / "runs.csv").read_text()
+    assert run(["report", str(folder)]) == 0
+    assert "Mine (not isolated)" in "".join(capsys.readouterr().out.split("\n"))
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [

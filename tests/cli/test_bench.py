@@ -198,3 +198,25 @@ def test_the_suite_whose_optima_are_all_proven_has_more_time(words, limit, monke
     monkeypatch.setattr(ResultStore, "create", create)
     assert run(["bench", *words]) == 2
     assert asked == [limit]
+
+
+def test_what_is_kept_and_what_failed_is_counted(tmp_path, capsys):
+    import hindsched as hs
+    from hindsched.cli.bench import _say_kept
+
+    class Fails(hs.OnlineAlgorithm):
+        def start(self, environment):
+            raise ValueError
+
+        def step(self, slot, arrivals):
+            return hs.Decision()
+
+    instance = hs.generate("gang", seed=1)
+    options = {"method": "bound", "time_limit": 0.2, "progress": False}
+    hs.compare(instance, ["fifo", Fails], out=tmp_path, **options)
+    store = ResultStore.open(tmp_path)
+    next((tmp_path / "tasks").glob("*offline*")).unlink()
+    _say_kept(store, "terminated")
+    assert capsys.readouterr().err.startswith(
+        "terminated: 1 of 3 tasks are kept, 1 more failed and are tried again; go on with\n"
+    )

@@ -9,7 +9,7 @@ number is an interval, whose ends a solver proved and the exact kernel evaluated
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import fsum, inf
@@ -37,6 +37,7 @@ from hindsched.analysis.foresight.search import (
     peeking,
     run_on,
     share_of,
+    tree_estimates,
 )
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
@@ -395,7 +396,7 @@ def assemble_result(
         guarantee=mixed.interval, guarantee_deterministic=deterministic, optima=tuple(optima),
         losses_by_algorithm=tuple(losses), policy=policy, mixture=mixed.mixture,
         weights=mixed.weights, clairvoyant=tuple(clairvoyant), certificates=certificates,
-        seconds=seconds, runs=runs, notes=_notes(futures),
+        seconds=seconds, runs=runs, notes=_notes(futures, runs),
     )  # fmt: skip
 
 
@@ -571,12 +572,18 @@ def _of_algorithm(loss: Loss, price: Bounds, checked: float | None, up: bool) ->
             f"{written_down(own_loss.lower or 1.0)} is {loss.algorithm}'s own.")  # fmt: skip
 
 
-def _notes(futures: Futures) -> tuple[str, ...]:
-    """What is to be said of the scenarios themselves."""
+def _notes(futures: Futures, runs: Iterable[str]) -> tuple[str, ...]:
+    """What is to be said of the scenarios themselves, and of what algorithms are told of them."""
+    family, told = futures.instances[0].family, list[str]()
+    names = [n for n in runs if tree_estimates(futures, build_algorithm(family, n, {}))]
+    if names:
+        told = [f"Estimates that {', '.join(names)} is told in advance are those of all futures "
+                "together, the same in each: with those of the one future that comes, as `simulate`"
+                " tells them, it would know which that is."]  # fmt: skip
     first = min(futures.classes())
     known = all(len(group) == 1 for group in futures.classes()[first])
     note = "The futures can be told apart from the first slot on: there is nothing not to know."
-    return (*futures.notes, *([note] if known else []))
+    return (*futures.notes, *([note] if known else []), *told)
 
 
 def _ends(name: str, interval: Bounds) -> dict[str, float | None]:

@@ -66,6 +66,14 @@ class Candidate:
     files: dict[str, bytes]  # content by name, of what stands in `INSIDE`
 
     @property
+    def name(self) -> str:
+        """What runs, for people: a file and its class, or a program and its arguments."""
+        words = [re.sub(rf"^{INSIDE}/\d+-", "", word) for word in self.command]
+        if PROGRAM in self.command:
+            return ":".join(words[-2:])
+        return shlex.join(words[len(PYTHON) :] if self.command[: len(PYTHON)] == PYTHON else words)
+
+    @property
     def sha256(self) -> str:
         """Hash of the command and of all files."""
         names = sorted(self.files)
@@ -147,6 +155,8 @@ def _walls(bwrap: str, folder: Path, *, is_class: bool) -> list[str]:
         walls += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         walls += ["--unshare-user", "--as-pid-1"]
+    # before all that is bound, which may stand below one of them
+    walls += ["--proc", "/proc", "--dev", "/dev", *small, "/dev/shm", *small, TEMPORARY]
     for part in _visible():
         for parent in [*reversed(Path(part).parents)][1:]:
             walls += ["--perms", "0755", "--dir", str(parent)]
@@ -160,9 +170,8 @@ def _walls(bwrap: str, folder: Path, *, is_class: bool) -> list[str]:
             hidden = f"{LIBRARY}/hindsched/{answer.relative_to(PACKAGE)}"
             nothing = ["--tmpfs", hidden, "--remount-ro", hidden]
             walls += nothing if answer.is_dir() else ["--ro-bind", "/dev/null", hidden]
-    walls += ["--ro-bind", str(folder), INSIDE, "--proc", "/proc", "--dev", "/dev"]
-    walls += [*small, "/dev/shm", "--remount-ro", "/dev", *small, TEMPORARY]
-    return [*walls, "--remount-ro", "/", "--chdir", TEMPORARY]
+    walls += ["--ro-bind", str(folder), INSIDE, "--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*walls, "--chdir", TEMPORARY]
 
 
 class Contained(External):

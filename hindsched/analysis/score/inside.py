@@ -15,11 +15,14 @@ import sys
 from typing import Any, get_args
 
 # System calls by name with their numbers on x86-64 and on ARM: memory and words that no limit
-# counts, worlds of its own, ways around this table.
+# counts, worlds of its own, ways around this table; what says or sets whether a file that other
+# runs read too is in memory.
 DENIED = {
     "memfd_create": (319, 279), "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     "unshare": (272, 97), "clone3": (435, 435), "io_uring_setup": (425, 425),
+    "fadvise64": (221, 223), "preadv2": (327, 286), "mincore": (27, 232), "cachestat": (451, 451),
+    "readahead": (187, 213),
 }  # fmt: skip
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 LOAD, EQUAL, ABOVE, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06

@@ -36,6 +36,10 @@ NOTE = (
     "Mean of ALG/OPT when maximising, OPT/ALG when minimising, at least, by the exact kernel; the "
     "interval of 95 % is that of the mean over resampled instances."
 )
+NO_SANDBOX = (
+    'apt install bubblewrap, or pip install "hindsched[score]"; the sandbox none is to be asked '
+    "for: in it a candidate can do what you can"
+)
 COLUMNS, MOST_JOBS = 72, 20  # characters of a drawn schedule, and jobs of it
 
 
@@ -76,7 +80,7 @@ def score(
     step_limit: float = Limits.step,
     run_limit: float = Limits.run,
     memory: int = Limits.memory,
-    sandbox: str = "auto",
+    sandbox: str = "bwrap",
     work_limit: int = WORK,
     public_seeds: Sequence[int] = PUBLIC_SEEDS,
     out: str | Path | None = None,
@@ -98,8 +102,9 @@ def score(
         Drawn anew if None, and written into ``score.json`` alone.
     step_limit, run_limit, memory : float
         Seconds for each decision and each run, its start included; bytes of all its processes.
-    sandbox : {"auto", "bwrap", "none"}
-        ``auto`` uses bubblewrap where it works; without it the result says ``unsandboxed``.
+    sandbox : {"bwrap", "none"}
+        Bubblewrap, which must work here; or, only if you ask for it, none: the candidate can do
+        what you can, and the result says ``unsandboxed``.
     work_limit, public_seeds : int, and sequence of int
         Work for the denominator of each instance, counted as `solve` counts it; the generator's
         seeds of the instances that the feedback shows.
@@ -121,6 +126,8 @@ def score(
     >>> hs.score("fifo", family="gang", seeds=[7], public_seeds=[]).combined_score > 0.5
     True
     """
+    if out is not None and any(check_folder(out).iterdir()):
+        raise InputError("out", str(out), "must be a new or an empty folder")
     if (family is None) == (suite is None) or (suite is not None and seeds is not None):
         raise InputError("family", family, "must be given, or FAMILY/SUITE in place of all seeds")
     word = str(family) if suite is None else suite.partition("/")[0]
@@ -129,9 +136,7 @@ def score(
     if seeds is None and suite is None:
         say(f"no seeds given: {len(words)} are drawn, other runs have other instances")
     player, files, facts = _player(candidate, word, Limits(step_limit, run_limit, memory), sandbox)
-    say(f"{candidate}: {facts['sandbox']}")
-    if out is not None and any(check_folder(out).iterdir()):
-        raise InputError("out", str(out), "must be a new or an empty folder")
+    say(f"{facts['candidate']}: {facts['sandbox']}")
     rows: dict[str, list[Row]] = {"instances": [], "public": []}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -184,18 +189,18 @@ def _player(
     text: str, family: str, limits: Limits, sandbox: str
 ) -> tuple[Callable[[], OnlineAlgorithm], dict[str, bytes], Row]:
     """What makes the candidate anew for each run, its files, and what is said of it."""
-    if sandbox not in ("auto", "bwrap", "none"):
-        raise InputError("sandbox", sandbox, "must be auto, bwrap or none")
+    if sandbox not in ("bwrap", "none"):
+        raise InputError("sandbox", sandbox, "must be bwrap or none")
     if text in algorithms(family):
         facts: Row = {"candidate": text, "command": [], "sha256": None, "sandbox": "in process"}
         return partial(build_algorithm, family, text), {}, facts
     candidate = read_candidate(text)
-    bwrap, why = (None, "as asked") if sandbox == "none" else find_bwrap()
+    bwrap, why = (None, "") if sandbox == "none" else find_bwrap()
     if sandbox == "bwrap" and bwrap is None:
-        raise InputError("sandbox", sandbox, f"must work here: {why}")
+        raise InputError("sandbox", sandbox, f"must work here: {why}; {NO_SANDBOX}")
     facts = {
-        "candidate": Path(text).name, "command": candidate.command, "sha256": candidate.sha256,
-        "sandbox": "bwrap" if bwrap else "unsandboxed", "why": why,
+        "candidate": candidate.name, "command": candidate.command, "sha256": candidate.sha256,
+        "sandbox": "bwrap" if bwrap else "unsandboxed",
     }  # fmt: skip
     return partial(Contained, candidate, limits, bwrap), candidate.files, facts
 

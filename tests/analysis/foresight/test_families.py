@@ -101,6 +101,15 @@ def test_futures_without_doubt_cost_nothing() -> None:
     assert "first slot" in str(told)
 
 
+def test_whose_estimates_an_algorithm_has_is_said() -> None:
+    futures = hs.tree("oasis", at=[2], branches=2)
+    found = hs.foresight(futures, algorithms=["oasis"], time_limit=5)
+    assert "Estimates that oasis is told in advance are those of all futures" in str(found)
+    assert "those of all futures" in found._repr_html_()
+    untold = hs.foresight(hs.tree("gang", at=[2], branches=2), algorithms=["fifo"], time_limit=5)
+    assert "Estimates" not in str(untold)
+
+
 def test_bad_input() -> None:
     one, other = hs.tree("gang", at=[1])
     for probabilities in ([0.5, 0.6], [1.5, -0.5], [0.0, 1.0], [1.0]):

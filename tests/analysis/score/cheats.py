@@ -41,6 +41,12 @@ PRIES = {
     "leaves word for its next run": "open('/tmp/{word}').read()",
     "writes outside its folder": "open('/var/tmp/{word}', 'w')",
     "shares memory that no limit counts": "os.memfd_create('x')",
+    "asks whether another run has read a file": (
+        "os.preadv(os.open(os.__file__, os.O_RDONLY), [bytearray(1)], 0, os.RWF_NOWAIT)"
+    ),
+    "makes the next run's reading slow": (
+        "os.posix_fadvise(os.open(os.__file__, os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)"
+    ),
 }
 """What must fail: each is evaluated, and says ``worked`` or ``stopped``."""
 

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 import hindsched as hs
+from hindsched.analysis.score.candidate import find_bwrap
+from hindsched.errors import InputError
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "evolve"
 INITIAL = sorted(EXAMPLES.glob("initial_*.py"))
 SEEDS = [5, 9, 16]
+SANDBOX = "bwrap" if find_bwrap()[0] else "none"
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +24,7 @@ def surroundings(tmp_path_factory, monkeypatch):
     seeds = tmp_path_factory.mktemp("seeds") / "seeds"
     seeds.write_text("\n".join(f"that-nobody-guesses-{seed}" for seed in SEEDS))
     monkeypatch.setenv("SCORE_SEEDS", str(seeds))
+    monkeypatch.setenv("SCORE_SANDBOX", SANDBOX)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "evolve-cache"))
 
 
@@ -34,7 +38,7 @@ def module(name):
 @pytest.mark.parametrize("program", INITIAL, ids=lambda path: path.stem)
 def test_initial_programs_work(program):
     family = program.stem.removeprefix("initial_")
-    found = hs.score(str(program), family=family, seeds=[5], public_seeds=[])
+    found = hs.score(str(program), family=family, seeds=[5], public_seeds=[], sandbox=SANDBOX)
     assert found.instances["status"].tolist() == ["ok"]
     assert found.combined_score > 0
     assert "EVOLVE-BLOCK-START" in program.read_text()
@@ -45,7 +49,7 @@ def test_a_climber_finds_a_better_program(tmp_path):
 
     def score(text):
         program.write_text(text)
-        found = hs.score(str(program), family="gang", seeds=SEEDS, public_seeds=[])
+        found = hs.score(str(program), family="gang", seeds=SEEDS, public_seeds=[], sandbox=SANDBOX)
         return found.combined_score
 
     text = (EXAMPLES / "initial_gang.py").read_text()
@@ -68,6 +72,12 @@ def test_a_program_that_is_none_scores_nothing(tmp_path):
         (tmp_path / "program.py").write_text(text)
         metrics, _ = evaluator.parts(evaluator.evaluate(str(tmp_path / "program.py")))
         assert metrics["combined_score"] == 0
+
+
+def test_a_fault_of_the_evaluator_s_is_no_program_s(monkeypatch):
+    monkeypatch.setenv("SCORE_SANDBOX", "jail")
+    with pytest.raises(InputError, match="sandbox: jail"):
+        module("evaluator").evaluate(str(EXAMPLES / "initial_gang.py"))
 
 
 def test_files_and_lines_for_other_searches(tmp_path):

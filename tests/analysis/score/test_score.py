@@ -15,6 +15,7 @@ from hindsched.errors import InputError, SolveFailed
 
 FIRST_FIT = str(Path(__file__).parents[3] / "examples" / "schedulers" / "first_fit.py")
 SEEDS = [1, 14, 19]
+SANDBOX = "bwrap" if find_bwrap()[0] else "none"
 IDLE = """
 import hindsched as hs
 class Idle(hs.OnlineAlgorithm):
@@ -37,7 +38,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scored(folder, cache):
-    return hs.score(FIRST_FIT, family="gang", seeds=SEEDS, out=folder, cache=cache)
+    return hs.score(FIRST_FIT, family="gang", seeds=SEEDS, out=folder, cache=cache, sandbox=SANDBOX)
 
 
 def test_a_score_is_the_certified_share_of_the_optimum(scored, folder):
@@ -63,7 +64,7 @@ def test_nobody_is_above_1_and_hindsight_is_near_it(family, cache):
 
 
 def test_the_same_again_to_the_last_digit(scored, tmp_path):
-    again = hs.score(FIRST_FIT, family="gang", seeds=SEEDS, cache=tmp_path)
+    again = hs.score(FIRST_FIT, family="gang", seeds=SEEDS, cache=tmp_path, sandbox=SANDBOX)
     for key in ("combined_score", "interval", "public_score", "ladder"):
         assert again.data[key] == scored.data[key]
     assert again.data["candidate"] == scored.data["candidate"]
@@ -254,10 +255,14 @@ def test_a_board_ranks_and_says_ties(scored, folder, cache, tmp_path, capsys):
 def test_the_command(tmp_path, capsys):
     (tmp_path / "seeds").write_text("some-secret-of-nobody-else\n")
     arguments = ["score", FIRST_FIT, "--family", "gang", "--seeds-file", str(tmp_path / "seeds")]
+    arguments += ["--sandbox", SANDBOX]
     assert run([*arguments, "--json"]) == 0
     assert 0 < json.loads(capsys.readouterr().out)["combined_score"] <= 1
     assert run([*arguments, "-o", str(tmp_path / "out")]) == 0
-    assert "Hidden instances" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "Hidden instances" in printed.out
+    assert "first_fit.py: score 1.0" in printed.out
+    assert f"first_fit.py: {'bwrap' if SANDBOX == 'bwrap' else 'unsandboxed'}" in printed.err
     assert (tmp_path / "out" / "feedback.txt").read_text().startswith("score ")
 
 
@@ -279,6 +284,28 @@ def test_without_a_sandbox_the_result_says_so(cache):
     assert "unsandboxed" in found.feedback
 
 
+def test_without_bubblewrap_no_candidate_runs_unless_that_is_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(referee, "find_bwrap", lambda: (None, "bubblewrap is not installed"))
+    (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    rule = "must work here: bubblewrap is not installed; apt install bubblewrap"
+    with pytest.raises(InputError, match=rule):
+        hs.score(str(tmp_path / "mine.py"), family="gang", seeds=[11])
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_folder_that_is_not_empty_is_refused_before_anything_runs(monkeypatch, tmp_path):
+    monkeypatch.setattr(referee, "_player", None)
+    (tmp_path / "kept").touch()
+    with pytest.raises(InputError, match="must be a new or an empty folder"):
+        hs.score(FIRST_FIT, family="gang", out=tmp_path)
+
+
+def test_it_is_told_which_class_runs(tmp_path):
+    (tmp_path / "mine.py").write_text(f"{IDLE}\nclass Other: pass")
+    assert read_candidate(str(tmp_path / "mine.py")).name == "mine.py:Idle"
+    assert read_candidate(f"{tmp_path}/mine.py --fast").name == "mine.py --fast"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -292,7 +319,7 @@ def test_without_a_sandbox_the_result_says_so(cache):
         ({"run_limit": float("inf")}, "run limit: inf: must be above 0"),
         ({"memory": 1 << 70}, "memory"),
         ({"out": "/proc/x"}, "out: /proc/x: must be a folder"),
-        ({"sandbox": "jail"}, "must be auto, bwrap or none"),
+        ({"sandbox": "jail"}, "must be bwrap or none"),
         ({"family": "gangs"}, "family"),
     ],
 )
@@ -303,7 +330,8 @@ def test_what_cannot_be_scored_is_one_line(options, message):
 
 def test_a_script_may_have_arguments(tmp_path):
     (tmp_path / "mine.py").write_text("import sys; sys.exit(f'has {sys.argv[1:]}')")
-    found = hs.score(f"{tmp_path}/mine.py --fast", family="gang", seeds=[11], public_seeds=[])
+    found = hs.score(f"{tmp_path}/mine.py --fast", family="gang", seeds=[11], public_seeds=[],
+                     sandbox=SANDBOX)  # fmt: skip
     assert found.data["instances"][0]["reason"].endswith("has ['--fast']")
 
 

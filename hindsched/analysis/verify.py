@@ -1,26 +1,26 @@
 """Checking solutions and bounds from files and results, without any solver.
 
-`verify` recomputes in floating point that rounds outward; `exact_check` and `proof_of` ask the
-exact kernel, and what it says is what anyone hears who has nothing but its folder.
+The exact kernel judges a solution. `verify` recomputes bounds in floating point that rounds
+outward; `exact_check` and `proof_of` ask the kernel for these, too, and what it says is what anyone
+hears who has nothing but its folder.
 """
 
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hindsched import kernel
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.instances.io import read_json, write
+from hindsched.instances.io import read_json
 from hindsched.json_types import JsonObject
-from hindsched.kernel.__main__ import judge
+from hindsched.kernel.__main__ import Document, judge
 from hindsched.kernel.reading import exact_numbers
-from hindsched.solutions.base import Solution, read_solution
+from hindsched.solutions.base import Solution, parse_solution
 from hindsched.solvers.door.options import DEFAULT_GAP
 from hindsched.solvers.door.result import Result, relative_gap
 
@@ -54,6 +54,8 @@ class Verification:
     kind: str | None = None  # of that one
     leaves: int | None = None
     claims_less: tuple[tuple[float, float], ...] = ()  # bounds stated, and proven where better
+    verdict: kernel.Verdict | None = field(default=None, repr=False)
+    """What the kernel says of the solution."""
 
     @property
     def is_feasible(self) -> bool:
@@ -94,7 +96,7 @@ class Verification:
 
 
 def verify(
-    instance: Instance, solution: Solution | str | Path, certificate: object = None
+    instance: Instance, solution: Solution | str | Path | Document, certificate: object = None
 ) -> Verification:
     """Check a solution and, with certificates, recompute their bounds.
 
@@ -125,22 +127,27 @@ def verify(
     >>> checked.bound >= checked.objective
     True
     """
-    if not isinstance(solution, Solution):
-        solution = read_solution(solution, instance)
-    elif solution.instance.sha256() != instance.sha256():
-        raise InputError("solution", solution.instance.name, "must be of the same instance")
+    claim = document(solution, "solution")
+    if isinstance(solution, Solution):
+        if solution.instance.sha256() != instance.sha256():
+            raise InputError("solution", solution.instance.name, "must be of the same instance")
+        verdict = solution.verdict
+    else:
+        solution = parse_solution(claim.data, instance, claim.path)
+        verdict = _judged(instance, claim.data)
     if not isinstance(certificate, list | tuple):
         certificate = [] if certificate is None else [certificate]
-    proofs = [_proven(instance, solution, given) for given in certificate]
+    proofs = [_proven(instance, solution, document(each)) for each in certificate]
     tightest = min if instance.sense == "max" else max
     proven = tightest((p.certificate for p in proofs), key=lambda proof: proof.bound, default=None)
     verification = Verification(
         instance.name, instance.family, solution.formulation, instance.sense,
-        solution.objective(), solution.violations(),
+        solution.objective(), list(verdict.violations),
         bound=None if proven is None else proven.bound,
         kind=None if proven is None else proven.kind,
         leaves=None if proven is None else proven.num_leaves,
         claims_less=tuple((proof.claimed, proof.bound) for proof in proofs if proof.claims_less),
+        verdict=verdict,
     )  # fmt: skip
     if verification.is_contradiction:
         raise SolveFailed(
@@ -150,17 +157,28 @@ def verify(
     return verification
 
 
-def _proven(instance: Instance, solution: Solution, certificate: Any) -> VerifiedBound:
+def document(claim: Any, where: str = "certificate") -> Document:
+    """What a solution, a certificate or the file of one says: a file is read here, once."""
+    if isinstance(claim, Document):
+        return claim
+    if isinstance(claim, str | Path):
+        return Document(str(claim), read_json(claim))
+    return Document(where, claim if isinstance(claim, dict) else claim.to_dict())
+
+
+def _judged(instance: Instance, data: JsonObject) -> kernel.Verdict:
+    """What the kernel says of a solution file's data."""
+    try:
+        return kernel.check(instance.exact, data)
+    except kernel.RefusedFile as refused:
+        raise InputError("solution", instance.name, str(refused)) from None
+
+
+def _proven(instance: Instance, solution: Solution, certificate: Document) -> VerifiedBound:
     from hindsched.solvers.certificates.certificate import check_same_problem
     from hindsched.solvers.certificates.file import verify_certificate
 
-    where = "certificate"
-    if isinstance(certificate, str | Path):
-        where = str(certificate)
-        certificate = read_json(certificate)
-    elif not isinstance(certificate, dict):
-        certificate = certificate.to_dict()
-    verified = verify_certificate(instance, certificate, where)
+    verified = verify_certificate(instance, certificate.data, certificate.path)
     check_same_problem(solution, verified.certificate)
     return verified
 
@@ -222,18 +240,20 @@ def _limits(seconds: float | None) -> Mapping[str, int]:
 
 
 def exact_check(
-    instance: Instance | str | Path, *files: str | Path, seconds: float | None = None
+    instance: Instance, *claims: object, seconds: float | None = None
 ) -> ExactCheck | None:
     """Let the exact kernel check a solution, a certificate, or both; None where time ended it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "instance.json"
-        if isinstance(instance, Instance):
-            write(instance, path)
-        else:
-            path = Path(instance)
-        judgement = judge(str(path), [str(file) for file in files], _limits(seconds))
-    lines = tuple(line.replace(f"{folder}/", "") for line in judgement.lines)
+    given = Document(instance.name, instance.exact.data, instance.sha256(), instance.exact)
+    return exact_check_of([given, *map(document, claims)], seconds)
+
+
+def exact_check_of(
+    documents: Sequence[Document], seconds: float | None = None
+) -> ExactCheck | None:
+    """`exact_check` of documents, of which the kernel reads an instance's, or futures', first."""
+    exact = [each._replace(data=exact_numbers(each.data)) for each in documents]
+    judgement = judge(exact, _limits(seconds))
     objective = float(judgement.objectives[-1].low) if judgement.objectives else None
-    check = ExactCheck(judgement.code, lines, objective)
+    check = ExactCheck(judgement.code, tuple(judgement.lines), objective)
     too_long = seconds is not None and check.code == 2 and "too much work" in check.verdict
     return None if too_long and ABOVE_A_LIMIT.search(check.verdict) else check

@@ -27,7 +27,7 @@ def verify(
     Two checkers answer: a fast one in floating point that rounds outward, and the exact kernel,
     which has no tolerance and whose answer counts.
     """
-    from hindsched.analysis.verify import QUICK_SECONDS, exact_check
+    from hindsched.analysis.verify import QUICK_SECONDS, document, exact_check
     from hindsched.kernel import has_family
 
     if Path(file).is_dir() and solution is None:
@@ -38,12 +38,12 @@ def verify(
     if "" in certificates:
         raise InputError("prices", "", "must be a certificate file")
     instance = opt.load_instance(file)
-    checked = hs.verify(instance, solution, certificates)
+    claim, *proofs = map(document, (solution, *certificates))
+    checked = hs.verify(instance, claim, proofs)
     kernel, is_asked = None, exact or (exact is None and has_family(instance.family))
     if is_asked:
-        source = file if Path(file).exists() else instance
-        seconds = None if exact else QUICK_SECONDS
-        kernel = exact_check(source, solution, *certificates, seconds=seconds)
+        judged = claim._replace(known=checked.verdict)
+        kernel = exact_check(instance, judged, *proofs, seconds=None if exact else QUICK_SECONDS)
     hidden = ["violations", "claims_less"]
     hidden += ["certificate", "leaves", "proves_optimal"] if checked.kind is None else []
     more = {"exact": None if kernel is None else kernel.to_dict()}

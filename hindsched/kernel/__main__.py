@@ -17,10 +17,10 @@ if not __package__:  # run as a folder: its parent holds the package, and the fo
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import FAMILIES, MALFORMED, ExactInstance, Verdict, nonanticipative
 from .exact import Interval, decimal, point
@@ -30,6 +30,15 @@ SOLUTION, CERTIFICATE = "hindsched-solution/1", "hindsched-certificate/1"
 KEYS = {"format", "family", "instance", "instance_sha256", "formulation", "kind", "sense", "bound"}
 CLOSE = Fraction(1, 10**6)
 """Relative gap up to which a solution is called optimal; the gap itself is printed with it."""
+
+
+class Document(NamedTuple):
+    """A file that has been read, or data that is judged as a file would be."""
+
+    path: str
+    data: Any  # its JSON, numbers exact
+    sha256: str = ""  # of an instance
+    known: Any = None  # what the kernel made of it before: an `ExactInstance`, or a `Verdict`
 
 
 @dataclass
@@ -57,14 +66,15 @@ def check_command(arguments: Sequence[str]) -> int:
             return 2
         limits[name] = int(number)
     tell = _progress() if options.progress else silent
-    return judge(options.instance, options.others, limits, _say, tell).code
+    files = (Document(path, *load(path)) for path in (options.instance, *options.others))
+    return judge(files, limits, _say, tell).code
 
 
 def judge(
-    instance: str, others: Sequence[str], limits: Mapping[str, int] = LIMITS,
+    documents: Iterable[Document], limits: Mapping[str, int] = LIMITS,
     say: Callable[[str], None] = lambda line: None, tell: Progress = silent,
 ) -> Judgement:  # fmt: skip
-    """Judge the files of an instance, its solutions and certificates."""
+    """Judge an instance, which comes first, its solutions and certificates."""
     judgement = Judgement()
 
     def tell_line(line: str) -> None:
@@ -73,7 +83,7 @@ def judge(
 
     try:
         with limited(limits):
-            judgement.code = _judge_in_order(judgement, instance, others, tell_line, tell)
+            judgement.code = _judge_in_order(judgement, iter(documents), tell_line, tell)
             return judgement
     except RefusedFile as refused:
         tell_line(f"refused: {refused}")
@@ -86,17 +96,16 @@ def judge(
 
 
 def _judge_in_order(
-    judgement: Judgement, path: str, others: Sequence[str], say: Any, tell: Progress
+    judgement: Judgement, documents: Iterator[Document], say: Any, tell: Progress
 ) -> int:
-    instance, sha256 = load(path)
+    _, instance, sha256, known = next(documents)
     if instance.get("kind") in nonanticipative.KINDS:
-        return _futures(judgement, instance, others, say)
+        return _futures(judgement, instance, documents, say)
     require(instance.get("format") == "hindsched/1", "instance: format must be hindsched/1")
     require(instance.get("family") in FAMILIES, f"instance: family must be one of {FAMILIES}")
-    read, problems, broken = ExactInstance(instance), set(), False
+    read, problems, broken = known or ExactInstance(instance), set(), False
     say(f"{instance['family']} instance {instance['name']}, sha256 {sha256}")
-    for other in others:
-        data, _ = load(other)
+    for other, data, _, verdict in documents:
         kind = str(data.get("format"))
         require(kind in (SOLUTION, CERTIFICATE), f"{other}: format must be that of another file")
         for key in ("family", "instance"):
@@ -107,7 +116,8 @@ def _judge_in_order(
         problems.add(read.family.formulations[data["formulation"]])
         require(len(problems) == 1, f"{other}: is of another formulation")
         if kind == SOLUTION:
-            verdict = _solution(read, data, say)
+            verdict = verdict or read.problem(data["formulation"]).check(data)
+            _solution(verdict, data, say)
             broken = broken or not verdict.feasible
             judgement.objectives.append(verdict.value)
         else:
@@ -120,10 +130,10 @@ def _judge_in_order(
     return max((_compare(read.family.sense, *pair, say) for pair in pairs), default=0)
 
 
-def _futures(judgement: Judgement, data: Any, others: Sequence[str], say: Any) -> int:
+def _futures(judgement: Judgement, data: Any, others: Iterable[Document], say: Any) -> int:
     """Check a certificate of several futures, whose instances are the other files."""
     require(data.get("format") == CERTIFICATE, "format: must be that of a certificate")
-    futures = nonanticipative.futures_in_order(data, [load(other) for other in others])
+    futures = nonanticipative.futures_in_order(data, [other[1:3] for other in others])
     proven = nonanticipative.prove([ExactInstance(instance) for instance in futures], data)
     judgement.bounds.append(proven)
     who = "no online policy's expected value, by the file's weights, is better than"
@@ -135,8 +145,7 @@ def _futures(judgement: Judgement, data: Any, others: Sequence[str], say: Any) -
     return 0
 
 
-def _solution(read: ExactInstance, data: Any, say: Any) -> Verdict:
-    verdict = read.problem(data["formulation"]).check(data)
+def _solution(verdict: Verdict, data: Any, say: Any) -> None:
     for broken in verdict.violations[:20]:
         say(f"infeasible: {broken}")
     if len(verdict.violations) > 20:
@@ -149,7 +158,6 @@ def _solution(read: ExactInstance, data: Any, say: Any) -> Verdict:
         stated = data["objective"]
         off = max(stated - verdict.value.high, verdict.value.low - stated)
         require(off <= abs(stated) * CLOSE, "objective: is not that of the decisions")
-    return verdict
 
 
 def _bound(read: ExactInstance, data: Any, say: Any, tell: Progress, path: str) -> Interval:

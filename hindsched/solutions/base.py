@@ -292,8 +292,15 @@ def read_solution(path: str | Path, instance: Instance) -> Solution:
     >>> hs.read_solution("run.json", instance).is_feasible()
     True
     """
-    data = read_json(path)
-    check_belongs(data, SOLUTION_FORMAT, instance, str(path))
+    solution = parse_solution(read_json(path), instance, str(path))
+    if solution.given_up:
+        solution.violations()
+    return solution
+
+
+def parse_solution(data: Any, instance: Instance, where: str) -> Solution:
+    """The solution that a file's JSON data describe; `where` names the file in errors."""
+    check_belongs(data, SOLUTION_FORMAT, instance, where)
     jobs = _objects("jobs", data.get("jobs"))
     known = {job.name for job in instance.jobs}
     assignments: dict[str, list[Assignment]] = {}
@@ -309,7 +316,6 @@ def read_solution(path: str | Path, instance: Instance) -> Solution:
     solution = build_solution(instance, assignments, formulation)
     if given_up := _objects("given_up", data.get("given_up", [])):
         solution.given_up = {str(job.get("name")): job.get("assignments", []) for job in given_up}
-        solution.violations()
     _check_claims(data, jobs, solution)
     return solution
 

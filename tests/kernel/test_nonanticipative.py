@@ -19,7 +19,7 @@ from hindsched.analysis.foresight.search import Strategy, run_on
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write_json
 from hindsched.kernel import MALFORMED, RefusedFile
-from hindsched.kernel.__main__ import judge
+from hindsched.kernel.__main__ import check_command
 from hindsched.kernel.nonanticipative import prove
 from hindsched.models.futures import Futures
 from tests.mutations.engine import mutate
@@ -171,10 +171,10 @@ def test_files_without_the_package(found: Found, tmp_path: Path) -> None:
         hs.write(instance, path)
     certificate = str(tmp_path / "certificate.json")
     write_json(found.certificates["expected"], certificate)
-    assert judge(certificate, futures).code == 0
-    assert judge(certificate, futures[::-1]).code == 0  # as a shell sorts future-10, future-2
-    assert judge(certificate, [*futures[:1], *futures[:1]]).code == 2
-    assert judge(certificate, futures[:1]).code == 2
+    assert check_command([certificate, *futures]) == 0
+    assert check_command([certificate, *futures[::-1]]) == 0  # as a shell sorts future-10, future-2
+    assert check_command([certificate, *futures[:1], *futures[:1]]) == 2
+    assert check_command([certificate, *futures[:1]]) == 2
 
 
 def test_a_record_is_not_one_that_only_looks_like_it(found: Found) -> None:

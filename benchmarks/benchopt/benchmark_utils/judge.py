@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 from hindsched.analysis.verify import exact_check
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
-from hindsched.instances.io import write_json
-from hindsched.solutions.base import Solution, write_solution
+from hindsched.solutions.base import Solution
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.result import relative_gap
 
@@ -53,15 +50,8 @@ def judge(
     SolveFailed
         If the kernel finds a claim false.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        files = []
-        if answer.certificate is not None:
-            files.append(Path(folder) / "certificate.json")
-            write_json(answer.certificate.to_dict(), files[-1])
-        if answer.solution is not None:
-            files.append(Path(folder) / "solution.json")
-            write_solution(answer.solution, files[-1])
-        found = exact_check(instance, *files) if files else None
+    claims = [each for each in (answer.certificate, answer.solution) if each is not None]
+    found = exact_check(instance, *claims) if claims else None
     if found is not None and found.code:
         raise SolveFailed(f"{instance.name}: the exact kernel says {found.verdict}")
     objective = None if answer.solution is None else answer.solution.objective()

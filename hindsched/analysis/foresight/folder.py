@@ -27,9 +27,10 @@ from hindsched.analysis.foresight.search import (
     peeking,
     share_of,
 )
-from hindsched.analysis.verify import exact_check
+from hindsched.analysis.verify import exact_check_of
 from hindsched.errors import InputError
 from hindsched.instances.io import read, read_json
+from hindsched.kernel.__main__ import Document
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution, read_solution
 
@@ -148,8 +149,8 @@ def _certificate_errors(
         if name == EXPECTED and abs(stated - share) > DIGITS:
             errors.append(f"{path.name}: weights: must be the probabilities")
             break
-    files = (path.parent / f"future-{n}.json" for n in range(len(futures)))
-    check = exact_check(path, *files)
+    known = (Document(own.name, own.exact.data, own.sha256()) for own in futures.instances)
+    check = exact_check_of([Document(path.name, certificate), *known])
     if check is not None and check.code:
         errors.append(f"{path.name}: {check.verdict}")
     return errors

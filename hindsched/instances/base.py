@@ -378,6 +378,10 @@ class Instance(Record):
 
     def sha256(self) -> str:
         """Hash of the canonical JSON (sorted keys, no spaces)."""
+        return self._sha256
+
+    @cached_property
+    def _sha256(self) -> str:
         return hashlib.sha256(canonical_json(self.to_dict()).encode()).hexdigest()
 
     def check_formulation(self, formulation: str | None) -> str:

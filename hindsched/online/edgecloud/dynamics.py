@@ -52,6 +52,7 @@ class EdgecloudState(ClusterState[EdgecloudJob]):
         self._last = 0
         self._open: dict[tuple[int, int], Assignment] = {}
         self._holds: list[tuple[int, int, int, int | None]] = []
+        self._built: EdgecloudSolution | None = None
 
     def relaxed(self, formulation: str) -> str:
         """Work may move."""
@@ -59,6 +60,8 @@ class EdgecloudState(ClusterState[EdgecloudJob]):
 
     def apply(self, slot: int, decision: Decision) -> None:
         """Add the decision's rows, ends of runs first; see the module."""
+        if decision.assignments:
+            self._built = None
         for stops in (True, False):
             for name, rows in decision.assignments.items():
                 for row in rows:
@@ -116,7 +119,13 @@ class EdgecloudState(ClusterState[EdgecloudJob]):
         return not self._open and self._last < slot
 
     def solution(self) -> EdgecloudSolution:
-        """What ran, and who held which PS; open holds end with their job's activity."""
+        """What ran, and who held which PS; built once for the same rows."""
+        if self._built is None:
+            self._built = self._build_solution()
+        return self._built
+
+    def _build_solution(self) -> EdgecloudSolution:
+        """The solution of all rows; open holds end with their job's activity."""
         ran = runs.Runs.of(self._runs)
         active: dict[int, list[tuple[int, int]]] = {}
         for j, first, last in runs.active_spans(ran):

@@ -69,8 +69,7 @@ class BoundAndSearch(base.Run):
     ) -> None:  # fmt: skip
         super().__init__(instance, formulation, options, on_progress, stop, METHOD)
         self.search: Search | None = None
-        self.offer(incumbent)
-        self.offer(base.serve_nobody(instance, formulation))
+        self.offer(incumbent or base.serve_nobody(instance, formulation))
         self._given = self.known.solution
         self._worth = self.known.objective
         self.oracle = build_oracle(instance, formulation)
@@ -78,6 +77,8 @@ class BoundAndSearch(base.Run):
         self.bounding = Subgradient(self.oracle, stop=lambda: self.clock.gone > share)
         self._last_report = -1.0
         self._guiding = 0.0  # the bound whose prices the search follows
+        self._built: Solution | None = None
+        self._built_at: float | None = None  # the search's objective then
         self._certify()
 
     @property
@@ -122,10 +123,19 @@ class BoundAndSearch(base.Run):
         """Search with other draws, and return the best schedules."""
         assert self.search is not None
         self.on_progress = None
-        seed, start = self.options.seed + SEED_STEP * number, self.search.solution()
+        seed, start = self.options.seed + SEED_STEP * number, self._searched()
         self.search = self._new_search(seed, start)
         self.search.improve(lambda: self._ends(clock))
-        return self.search.solution()
+        return self._searched()
+
+    def _searched(self) -> Solution | None:
+        """The search's best solution, built and judged once for as long as it is the best."""
+        if self.search is None:
+            return None
+        if self._built is None or self._built_at != self.search.objective:
+            self._built = self.search.solution()
+            self._built_at = self.search.objective
+        return self._built
 
     def _adopt(self, beside: SideBySide) -> None:
         """Take the best of what others found."""
@@ -165,7 +175,7 @@ class BoundAndSearch(base.Run):
     def _result(self) -> Result:
         """What is known now, solution checked and bound certified."""
         self._certify()
-        self.offer(None if self.search is None else self.search.solution())
+        self.offer(self._searched())
         details = {
             **self.known.details,
             "bound_iterations": self.bounding.iterations,
@@ -188,11 +198,10 @@ class BoundAndSearch(base.Run):
         self._certify()
         search = self._new_search(self.options.seed, None)
         search.construct(lambda: self._ends(self.clock))
-        served = None if search.objective is None else search.solution()
-        given = self._given
-        if given is not None and base.better(served, given) is given and given.assignments():
-            search = self._new_search(self.options.seed, given)
         self.search, self._guiding = search, self.bounding.best.bound
+        served, given = self._searched(), self._given
+        if given is not None and base.better(served, given) is given and given.assignments():
+            self.search = self._new_search(self.options.seed, given)
 
     def _new_search(self, seed: int, start: Solution | None) -> Search:
         servers = placing_oracle(self.oracle.instance, self.oracle.formulation)
@@ -222,8 +231,7 @@ class BoundAndSearch(base.Run):
         """Whether the best solution closes the gap, and does so once it is checked."""
         if not within_gap(self.objective, self.bounding.best.bound, self.options.gap):
             return False
-        if self.search is not None:
-            self.search.solution()  # leaves out what only rounding let in
+        self._searched()  # leaves out what only rounding let in
         return within_gap(self.objective, self.bounding.best.bound, self.options.gap)
 
     def _report(self, *, force: bool = False) -> None:

@@ -9,16 +9,16 @@ then has failed, and no other one notices. A Dask cluster tries some times by it
 from __future__ import annotations
 
 import math
-import os
 import signal
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
 from hindsched.analysis.tasks import OFFLINE, Record, Task, failed_record, run_task
@@ -26,6 +26,7 @@ from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.solvers.door.result import versions
 from hindsched.solvers.door.work import catch_interrupt, interruption, without_interrupts
+from hindsched.solvers.parallel import end_with
 
 DEFAULT_WORKERS = 2
 POLL_SECONDS = 0.2
@@ -113,16 +114,11 @@ def check_workers(workers: int) -> None:
         raise InputError("workers", workers, "must be at least 0")
 
 
-def _begin_worker(parent: int) -> None:
-    """Begin as a worker of the process `parent`: leave Ctrl-C to it and end when it is gone."""
+def _begin_worker(alive: Connection) -> None:
+    """Begin as a worker: leave Ctrl-C to the parent, and end when its end of the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        while os.getppid() == parent:  # another one as soon as the parent is dead
-            time.sleep(1.0)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    if sys.platform != "win32":  # there a worker ends with the call that it is at
+        end_with(alive.fileno())
 
 
 def _locally(
@@ -134,18 +130,23 @@ def _locally(
     from joblib.externals.loky import ProcessPoolExecutor
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
-    begin: Any = {"initializer": _begin_worker, "initargs": (os.getpid(),), "env": WORKER_SETTINGS}
     most = math.inf if time_limit is None else OVERRUN_SHARE * time_limit + OVERRUN_SECONDS
     waiting, died = deque(range(len(arguments))), set[int]()
     idle: list[ProcessPoolExecutor] = []
     running: dict[Future[Any], tuple[ProcessPoolExecutor, int, float]] = {}
     ended: list[tuple[int, Any]] = []
-    with catch_interrupt() as interrupted:
+
+    def new_executor() -> ProcessPoolExecutor:
+        alive, _ = map(pipes.enter_context, Pipe(duplex=False))  # open as long as this process is
+        begin: Any = {"initializer": _begin_worker, "initargs": (alive,), "env": WORKER_SETTINGS}
+        return ProcessPoolExecutor(1, **begin)
+
+    with ExitStack() as pipes, catch_interrupt() as interrupted:
         try:
             while waiting or running or ended:
                 while waiting and len(running) < workers:
                     place = waiting.popleft()
-                    executor = idle.pop() if idle else ProcessPoolExecutor(1, **begin)
+                    executor = idle.pop() if idle else new_executor()
                     with without_interrupts():  # the process that this may start inherits it
                         future = executor.submit(function, *arguments[place])
                     running[future] = executor, place, time.monotonic()

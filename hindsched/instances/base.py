@@ -58,6 +58,7 @@ OFFERS = {
     "solvers": ("SOLVERS",),
     "algorithms": ("ONLINE",),
     "kernel": ("Problem",),
+    "scenarios": ("scenario_lp",),
 }
 """Names that a family's modules must offer, by aspect; other aspects are a family's choice."""
 

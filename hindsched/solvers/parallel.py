@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from hindsched.solvers.door.options import SolveOptions
@@ -118,7 +118,9 @@ def threads_of(options: SolveOptions) -> int:
 
 def _run_and_send(work: Work, sender: Connection) -> None:
     """Do a work in a process of its own; send what it returns, or what went wrong."""
-    _end_with_parent()
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    end_with(parent.sentinel)
     stop = interrupted()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -130,13 +132,11 @@ def _run_and_send(work: Work, sender: Connection) -> None:
         sender.send(message)
 
 
-def _end_with_parent() -> None:
-    """Let SIGIO end this process when the parent is killed, whose end of their pipe closes."""
-    import fcntl  # where processes can be forked
+def end_with(pipe: int) -> None:
+    """Let SIGIO end this process when the other end of a pipe closes, as its holder is killed."""
+    import fcntl  # where there are such signals
 
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, os.O_ASYNC)
-    if not parent.is_alive():  # it was killed before this
+    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(pipe, fcntl.F_SETFL, os.O_ASYNC)
+    if wait([pipe], timeout=0):  # it was closed before this
         raise SystemExit

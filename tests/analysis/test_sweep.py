@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import cloudpickle
@@ -85,6 +87,43 @@ def test_processes_do_not_outlive_the_wish_to_stop(tmp_path, number):
     workers = [int(path.name) for path in tmp_path.iterdir()]
     assert workers
     assert not any(is_alive(pid) for pid in workers)
+
+
+KILLED_SWEEP = """
+import os, pathlib, sys, time
+from hindsched.analysis.sweep import map_calls
+
+def works(folder, number):
+    (pathlib.Path(folder) / str(os.getpid())).touch()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    list(map_calls(works, [(sys.argv[1], n) for n in range(2)], workers=2))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_workers_end_at_once_when_their_parent_is_killed(tmp_path):
+    (tmp_path / "workers").mkdir()
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED_SWEEP)
+    parent = subprocess.Popen([sys.executable, script, tmp_path / "workers"])
+    while len(workers := [int(path.name) for path in (tmp_path / "workers").iterdir()]) < 2:
+        assert parent.poll() is None
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    ends = time.monotonic() + 30
+    while any(map(is_running, workers)) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not any(map(is_running, workers))
+
+
+def is_running(pid):
+    """Whether a process is there that has not ended, perhaps unheard."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def interrupted(instance, task, limit):

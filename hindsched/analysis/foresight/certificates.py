@@ -7,7 +7,7 @@ whatever the programs' solver says.
 
 Where jobs hold one window a block has a column for every job, window and mode on the merged
 servers, as the kernel's own block lists them, and one for staying out where a job may. Another
-family's is in its own module here (`oasis`).
+family's is in its own package here: ``scenario_lp`` of ``scenarios.py``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import count
 from typing import Any, cast
 
@@ -30,7 +28,7 @@ from scipy.optimize import linprog
 
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, family_module, has_module
 from hindsched.json_types import JsonObject
 from hindsched.kernel import nonanticipative
 from hindsched.kernel.problem import ScenarioProblem
@@ -77,12 +75,10 @@ def certify_futures(
         weights = [float(f"{w / worth:.12g}") for w in weights]
     up = futures.sense == "max"
     problems = [instance.exact.problem(formulation) for instance in futures.instances]
-    own_module = f"{__package__}.{futures.instances[0].family}"
-    build = import_module(own_module).scenario_lp if find_spec(own_module) else None
-    blocks = [
-        build(problem, policies, w) if build else window_lp(problem, last, w)
-        for problem, w in zip(problems, weights, strict=True)
-    ]
+    family, build_lp = futures.instances[0].family, window_lp
+    if has_module("analysis.foresight", family, "scenarios"):
+        build_lp = family_module("analysis.foresight", family, "scenarios").scenario_lp
+    blocks = [build_lp(*each, policies, last) for each in zip(problems, weights, strict=True)]
     columns = sum(len(block.windows) for block in blocks)
     if columns > MOST_COLUMNS:
         return None
@@ -362,7 +358,7 @@ def _undecided(at: Any, ends: Any, share: Floats, cost: Floats) -> tuple[int, in
     return split
 
 
-def window_lp(problem: Any, last: int, weight: float) -> ScenarioLP:
+def window_lp(problem: Any, weight: float, policies: str, last: int) -> ScenarioLP:
     """Windows that begin up to one slot after `last`."""
     listed, capacity = list(_window_columns(problem, last)), _row_capacity(problem)
     side = dict[Any, int]()

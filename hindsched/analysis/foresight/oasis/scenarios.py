@@ -51,7 +51,7 @@ class _Columns:
         return sp.csr_array((amounts, (rows, columns)), shape)
 
 
-def scenario_lp(problem: oasis.Problem, policies: str, weight: float) -> ScenarioLP:
+def scenario_lp(problem: oasis.Problem, weight: float, policies: str, last: int) -> ScenarioLP:
     """Jobs of oasis as its kernel has them online, on groups of servers, relaxed."""
     rows, columns, steps = oasis.OasisPricing(problem.instance, False), _Columns(), 0
     for at, job in enumerate(rows.jobs.values()):

@@ -1,0 +1,1 @@
+"""Futures of oasis: the linear program of a scenario."""

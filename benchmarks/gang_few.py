@@ -16,6 +16,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+try:  # before HiGHS, of which both libraries bring one
+    from ortools.sat.python import cp_model
+except ImportError:
+    cp_model = None
+
 import numpy as np
 
 import hindsched as hs
@@ -56,9 +61,7 @@ def measure(instance: GangInstance, seconds: float) -> dict[str, float]:
 
 def cp_sat(instance: GangInstance, seconds: float) -> dict[str, float] | None:
     """The same by CP-SAT; None where it is not installed."""
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError:
+    if cp_model is None:
         return None
     model, spans, ends = cp_model.CpModel(), [], []
     last = instance.serial_end

@@ -1,6 +1,7 @@
 from .analysis import plot
 from .analysis.adversary.adversary import Adversary, adversary
 from .analysis.audit.gang.audit import audit
+from .analysis.audit.gang.check import check_log
 from .analysis.compare import compare, ratio, sweep
 from .analysis.foresight.foresight import foresight
 from .analysis.score.referee import score
@@ -30,8 +31,8 @@ from .solvers.tree.method import certify_optimum
 __all__ = [
     "Adversary", "Capabilities", "Decision", "External", "HindschedError", "InputError",
     "OnlineAlgorithm", "Refused", "SolveFailed", "adversary", "algorithms", "astraea", "audit",
-    "batchsched", "build_solution", "certify_optimum", "check_witness", "compare", "edgecloud",
-    "explain", "families", "foresight", "from_trace", "gang", "generate", "instance",
+    "batchsched", "build_solution", "certify_optimum", "check_log", "check_witness", "compare",
+    "edgecloud", "explain", "families", "foresight", "from_trace", "gang", "generate", "instance",
     "load_trace", "mlbroker", "model", "named_instance", "oasis", "plot", "ratio", "read",
     "read_certificate", "read_log", "read_solution", "schema", "score", "simulate", "solve",
     "suite", "sweep", "tree", "verify", "versions", "worst", "write", "write_certificate",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import hindsched as hs
 from hindsched.cli import settings as opt
 from hindsched.cli.output import console, emit_json, say, show_rows, tell
+from hindsched.errors import InputError
 
 IMPOSSIBLE, ROWS_TOLD = 1, 10
 SHOWN = ("scheduler", "value", "ratio", "p95_jct", "mean_wait", "makespan")
@@ -19,12 +20,14 @@ def audit(
     servers: Annotated[
         str | None, opt.option("Servers: 16x8, or a=8@V100,b=4, or a CSV file.")
     ] = None,
-    column: Annotated[list[str] | None, opt.option("A column's role: job=JobID.")] = None,
+    column: opt.Columns = None,
     objective: Annotated[str, opt.option("mean-jct, makespan or deadlines-met.")] = "mean-jct",
     time_limit: opt.TimeLimit = None,
     time_zone: Annotated[str | None, opt.option("Of times without offset: Europe/Berlin.")] = None,
     time_unit: Annotated[str, opt.option("Unit of numbers: s, ms, us, ns, min, h.")] = "s",
     time_step: Annotated[str | None, opt.option("Round times to so many seconds.")] = None,
+    dates: Annotated[str | None, opt.option("05/06/2024 is day-first or month-first.")] = None,
+    check: Annotated[bool, opt.option("Only look the log through.", "--check")] = False,
     skip_broken: Annotated[bool, opt.option("Leave broken rows out.", "--skip-broken")] = False,
     settings: opt.Settings = None,
     output: opt.Folder = None,
@@ -32,27 +35,40 @@ def audit(
 ) -> int:
     """Judge a scheduler's log: is it possible, how far from the best possible, and where.
 
-    The time limit is for everything, the folder with page, tables and proofs included.
+    The time limit is for everything, the folder with page, tables and proofs included. With
+    --check nothing is judged: it says what is missing, doubtful or impossible in the log.
     """
     from hindsched.analysis.plot import NO_PICTURES, has_matplotlib
 
     opt.check_targets([log], output=None if output is None else f"{output}/audit.html")
+    reading: dict[str, Any] = {
+        "gpus": gpus, "servers": servers, "columns": opt.parse_settings(column, where="column"),
+        "time_zone": time_zone, "time_unit": time_unit, "time_step": time_step, "dates": dates,
+        "skip_broken": skip_broken, "settings": opt.parse_settings(settings),
+    }  # fmt: skip
+    if check:
+        if output is not None:
+            raise InputError("output", output, "must be absent: --check writes no files")
+        looked = hs.check_log(log, form, **reading)
+        if as_json:
+            emit_json(looked.to_dict())
+        for line in () if as_json else looked.lines():
+            tell(line)
+        return 0
     result = hs.audit(
-        log, form, gpus=gpus, servers=servers, objective=objective, time_limit=time_limit,
-        columns=opt.parse_settings(column, where="column"), time_zone=time_zone,
-        time_unit=time_unit, time_step=time_step, skip_broken=skip_broken,
-        settings=opt.parse_settings(settings), say=say if console("stderr").is_terminal else None,
+        log, form, objective=objective, time_limit=time_limit,
+        say=say if console("stderr").is_terminal else None, **reading,
     )  # fmt: skip
     data: dict[str, Any] = result.to_dict()
     if as_json:
         emit_json(data)
     else:
-        wrong = [f"{note['count']} times {note['rule']} (column {note['column']}, first in row "
-                 f"{note['first_row']}): {note['done']}" for note in data["notes"]]  # fmt: skip
+        listed = data["breaches_listed"] if result.breaches.are_many else []
         for line in (
+            *result.check.lines(),
             data["sentence"],
-            *(f"Note: {text}" for text in (*data["remarks"], *wrong)),
-            *(f"Impossible: {text}" for text in data["breaches_listed"][:ROWS_TOLD]),
+            *(f"Note: {text}" for text in data["remarks"]),
+            *(f"Impossible: {text}" for text in listed[:ROWS_TOLD]),
             *(f"Not checked: {text}." for text in data["not_checked"]),
             *(data[part]["sentence"] for part in ("fragmentation", "gap") if data[part]),
         ):

@@ -18,7 +18,10 @@ def generate(
     seed: opt.Seed = 0,
     settings: opt.Settings = None,
     from_trace: opt.Trace = None,
-    trace_format: Annotated[str | None, opt.option("elasticflow, philly, chronus, ...")] = None,
+    trace_format: Annotated[
+        str | None, opt.option("csv, elasticflow, philly, chronus, ...")
+    ] = None,
+    column: opt.Columns = None,
     as_json: opt.Json = False,
 ) -> None:
     """Make an instance: random by a preset and a seed, or from a cluster trace."""
@@ -32,7 +35,8 @@ def generate(
         raise InputError("trace-format", trace_format or "(absent)", rule)
     if from_trace is not None and trace_format is not None:
         values |= {} if preset is None else {"preset": preset}
-        instance = _of_trace(family, from_trace, trace_format, seed, values)
+        columns = opt.parse_settings(column, where="column")
+        instance = _of_trace(family, from_trace, trace_format, columns, seed, values)
     else:
         instance = hs.generate(family, preset or "small", seed, **values)
     hs.write(instance, output)
@@ -49,13 +53,14 @@ def generate(
 
 
 def _of_trace(
-    family: str, path: str, trace_format: str, seed: int, settings: dict[str, str]
-) -> Instance:
+    family: str, path: str, trace_format: str, columns: dict[str, str], seed: int,
+    settings: dict[str, str],
+) -> Instance:  # fmt: skip
     """Make an instance from a trace file, and say what came from it and what was made up."""
     jobs, part = settings.pop("jobs", None), settings.pop("part", None)
     if jobs is not None and not (jobs.isdecimal() and int(jobs)):
         raise InputError("set.jobs", jobs, "must be at least 1, a whole number")
-    table = hs.load_trace(path, trace_format, part=part)
+    table = hs.load_trace(path, trace_format, part, columns=columns)
     count = None if jobs is None else int(jobs)
     made = hs.from_trace(family, table, jobs=count, seed=seed, **settings)
     for key, words in (("took", "from the trace"), ("made_up", "made up")):

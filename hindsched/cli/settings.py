@@ -29,6 +29,7 @@ File = Annotated[str, argument("Instance: a file, -, or one of `list instances`.
 Algorithm = Annotated[str, option("One of `list algorithms`, FILE.py:CLASS or exec:COMMAND.")]
 Algorithms = Annotated[list[str] | None, option("May be repeated; all of the family if absent.")]
 Settings = Annotated[list[str] | None, option("A setting NAME=VALUE; may be repeated.", "--set")]
+Columns = Annotated[list[str] | None, option("A column's role: job=JobID.", "--column")]
 Formulation = Annotated[str | None, option("Which of the family's problems.")]
 Method = Annotated[str, option("auto, milp, relaxation, bound, ...")]
 TimeLimit = Annotated[float | None, option("Seconds.")]

@@ -117,7 +117,7 @@ def test_instance_files(capsys, files, command, file, message):
         (["describe", "a\0b"], "must be a readable file"),
         (
             ["generate", "oasis", "--from-trace", "@trace", "--trace-format", "x", "-o", "@new"],
-            "trace_format: x: must be one of elasticflow",
+            "trace_format: x: must be one of csv, elasticflow",
         ),
         (["generate", "oasis", *TRACE, "@missing", "-o", "@new"], "must be a file or folder"),
         (

@@ -170,11 +170,8 @@ def instance_of_log(
 
 def _named_kinds(log: Log) -> list[list[str] | None]:
     """Kinds of GPUs that each job names, ``V100|P100``; None for any."""
-    capacity, jobs = log.need_capacity(), log.jobs
-    rooms: dict[str, int] = {}
-    for (_, gpus), kind in zip(capacity.servers, capacity.kinds, strict=True):
-        rooms[kind] = rooms.get(kind, 0) + gpus
-    known = [rooms[kind] for kind in rooms]
+    rooms, jobs = log.need_capacity().by_kind(), log.jobs
+    known = list(rooms.values())
     named: list[list[str] | None] = []
     job: Any
     for job in jobs.itertuples():

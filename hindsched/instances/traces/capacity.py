@@ -36,6 +36,13 @@ class Capacity:
     said_by: str = ""
     kinds: tuple[str, ...] = ()
 
+    def by_kind(self) -> dict[str, int]:
+        """GPUs of each kind; none where nobody has said the kinds."""
+        rooms: dict[str, int] = {}
+        for (_, gpus), kind in zip(self.servers, self.kinds, strict=False):
+            rooms[kind] = rooms.get(kind, 0) + gpus
+        return rooms
+
     def of_server(self, name: str) -> int | None:
         """GPUs of a server; of any server if all are alike and go by other names; else None."""
         known = dict(self.servers)

@@ -24,7 +24,16 @@ from hindsched.errors import InputError
 from hindsched.instances.io import MOST_BYTES
 from hindsched.instances.traces import published, schedulers
 from hindsched.instances.traces.capacity import Capacity, said_capacity
-from hindsched.instances.traces.reading import ASIDE, Format, Notes, Reading, known_true
+from hindsched.instances.traces.reading import (
+    ASIDE,
+    MOMENTS,
+    NO_GPU,
+    CannotJudge,
+    Format,
+    Notes,
+    Reading,
+    known_true,
+)
 from hindsched.instances.traces.times import SECOND, LogClock, find_zone, seconds_text, stamp_text
 from hindsched.json_types import JsonObject
 
@@ -38,7 +47,6 @@ FORMATS: dict[str, Format] = {
 """Formats by their word, in the order of the documentation."""
 FORMULATIONS = ("non-preemptive", "preemptive", "elastic")
 """How freely jobs are scheduled, least freedom first."""
-MOMENTS = ("submit", "start", "end", "deadline")
 LENGTHS = ("duration", "paused")
 MOST_SLOTS = 10**12  # slots that an instance may span
 REQUEUE_DONE = {
@@ -183,7 +191,7 @@ class Log:
         """The capacity, or `InputError` if nobody has said it."""
         if self.capacity is None:
             rule = "the log does not say how many GPUs there are: --gpus or --servers must"
-            raise InputError("gpus", "(absent)", rule)
+            raise CannotJudge("gpus", "(absent)", rule)
         return self.capacity
 
     def to_frame(self) -> pd.DataFrame:
@@ -217,6 +225,7 @@ def read_log(
     time_zone: str | None = None,
     time_unit: str = "s",
     time_step: str | None = None,
+    dates: str | None = None,
     submitted_from: str | None = None,
     submitted_to: str | None = None,
     skip_broken: bool = False,
@@ -245,6 +254,8 @@ def read_log(
         Unit of numbers: s, ms, us, ns, min or h.
     time_step : str, optional
         Round times to multiples of so many seconds; otherwise to microseconds.
+    dates : {"day-first", "month-first"}, optional
+        How 05/06/2024 is read, where no date of the log shows it.
     submitted_from, submitted_to : str, optional
         Judge only jobs submitted in this window, given as the log writes times.
     skip_broken : bool
@@ -270,7 +281,7 @@ def read_log(
     if format not in FORMATS:
         raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
     form = FORMATS[format]
-    clock = LogClock(time_zone or form.time_zone, time_unit, time_step)
+    clock = LogClock(time_zone or form.time_zone, time_unit, time_step, dates)
     file = Path("frame") if isinstance(path, pd.DataFrame) else Path(path)
     reading = Reading(
         form, file, clock, columns or {}, settings or {}, skip_broken, most_bytes=most_bytes
@@ -312,11 +323,13 @@ def build_log(
     judged = rows[rows["why"] == ""]
     if judged.empty:
         most = "".join(
-            f": {note['count']} times {note['rule']} (column {note['column']})"
+            f", of {note['count']} for this: {note['rule']} (column {note['column']})"
             for note in notes.summary()[:1]
         )
         number = f"{reading.rows_read} row{'s' * (reading.rows_read != 1)}"
-        raise InputError(reading.source, number, f"no row can be judged{most}")
+        error = CannotJudge(reading.source, number, f"no row can be judged{most}")
+        error.rows_read, error.notes = reading.rows_read, notes.summary()
+        raise error
     submits = judged.groupby("job")["submit"]
     differ = judged[submits.transform("max") != submits.transform("min")].drop_duplicates("job")
     rule = "rows of one job have different submissions"
@@ -372,7 +385,7 @@ def _sensible(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:
         reading.notes.add(rows["row"][leaving], reading.column(role), values, rule, ASIDE)
 
     leave_out("gpus", gpus.isna(), "", "number of GPUs unknown")
-    leave_out("gpus", gpus == 0, "0", "asks for no GPU")
+    leave_out("gpus", gpus == 0, "0", NO_GPU)
     leave_out("gpus", gpus % 1 > 0, gpus, "a share of a GPU")
     for role, spans, words, rule in (
         ("end", length, " s after its start", "must not precede the start"),
@@ -424,7 +437,7 @@ def _reasons(reading: Reading, rows: pd.DataFrame, begin: float, end: float) -> 
     tests = {
         "no start: never ran, or unknown": ("start", no_start & no_end),
         "no end: still running when the log ended": ("end", no_end),
-        "submitted before the log begins": ("submit", submit.isna()),
+        "no submission: before the log begins, or unknown": ("submit", submit.isna()),
         "start and duration unknown": ("start", no_start & no_work),
         "submitted before the window": ("submit", known_true(submit < begin)),
         "submitted after the window": ("submit", known_true(submit >= end)),

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +33,7 @@ import pandas as pd
 from hindsched.errors import InputError
 from hindsched.instances.io import MOST_BYTES, decoded, json_records, read_bytes
 from hindsched.instances.traces.capacity import Capacity
-from hindsched.instances.traces.times import LogClock, by_rules, numbers, seconds_text
+from hindsched.instances.traces.times import LogClock, by_rules, is_time, numbers, seconds_text
 from hindsched.json_types import JsonObject
 
 NONE_WORDS = frozenset(("", "None", "null", "NULL", "NaN", "nan", "NA", "N/A", "NaT"))
@@ -44,8 +45,19 @@ REQUEUES = ("restart", "resume", "separate")
 """A job run again begins anew, goes on where it was, or is a job of its own."""
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ASIDE = "set aside: not judged"
+LEFT_OUT = "row left out"
+NO_GPU = "asked for no GPU"
 TEXTS = ("user", "server", "state", "part", "gpu_kinds")  # roles that are taken as they stand
 MOST_EXAMPLES = 100
+MOMENTS = ("submit", "start", "end", "deadline")
+
+
+class CannotJudge(InputError):
+    """A log that can be read, and does not say what a judgement needs."""
+
+    because = ""  # the same as a clause
+    rows_read = 0
+    notes: Sequence[JsonObject] = ()  # what was noticed till then, a row a kind
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,8 @@ class Format:
     read: Callable[[Reading], pd.DataFrame]  # makes the neutral frame
     columns: Mapping[str, str] = field(default_factory=dict)  # by role; empty where there are none
     needed: tuple[str, ...] = ()  # roles without which it cannot be read; all if empty
+    # Other usual names of columns by role, letters and digits only; those before are preferred.
+    synonyms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Settings with their default, or with the words that they may be, the default first.
     settings: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     time_zone: str | None = None  # of stamps without offset, where the publisher says it
@@ -164,6 +178,8 @@ class Reading:
     def take(self, cells: pd.DataFrame) -> None:
         """Go on with these cells."""
         self.cells = cells  # texts, a column a role, by row of the file
+        moments = cells[[role for role in MOMENTS if role in cells]].to_numpy(dtype=object)
+        self.clock.settle_dates(pd.Series(pd.unique(moments.ravel()), dtype=object), self.source)
         self.broken = pd.Series(False, index=cells.index)  # rows that break a rule
 
     def table(self, delimiter: str = "", *, quoted: bool = True, what: str = "") -> None:
@@ -175,12 +191,16 @@ class Reading:
         """Take the columns that have roles; rows of too few or too many cells are broken."""
         odd = table.pop("(cells)") if "(cells)" in table else pd.Series(0, index=table.index)
         names, needed = list(table.columns), {*(self.form.needed or self.form.columns), *self.said}
+        self._guess_columns(table, needed)
         for role, column in self.columns.items():
             if column not in names and role in needed:
                 shown = ", ".join(names[:30]) or "(none)"
                 hint = "" if self.keeps_broken else f" for {role}: --column {role}=NAME names it"
                 rule = f"must be {what} with a column {column!r}{hint}"
-                raise InputError(f"{self.source}, row 1, columns", shown, rule)
+                error = CannotJudge(f"{self.source}, row 1, columns", shown, rule)
+                names_it = f"there are {shown}; --column {role}=NAME names it"
+                error.because = f"no column says {role} ({names_it})"
+                raise error
         self.rows_read += len(table)
         rule = f"must have {len(names)} cells as the header has"
         for row, count in odd[odd > 0].items():
@@ -192,6 +212,33 @@ class Reading:
         roles = {role: column for role, column in self.columns.items() if column in names}
         made = {role: kept[column].fillna("").str.strip() for role, column in roles.items()}
         self.take(pd.DataFrame(made, index=kept.index, dtype=object))
+
+    def _guess_columns(self, table: pd.DataFrame, needed: Collection[str]) -> None:
+        """Find columns that go by other usual names and hold what they should; say which."""
+        names = [str(name) for name in table]
+        plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in names}
+        guessed: dict[str, str] = {}
+        for role, words in self.form.synonyms.items():
+            taken = {*self.columns.values(), *guessed.values()}
+            if self.columns[role] in plain or not ({role} - self.said & {*needed, *TEXTS}):
+                continue
+            for word in (re.sub("_", "", role), *words):
+                fits = [name for name in names if plain[name] == word and name not in taken]
+                if fits and self._can_be(role, table[fits[0]]):
+                    guessed[role] = fits[0]
+                    break
+        self.columns = {**self.columns, **guessed}
+        if guessed:
+            found = ", ".join(f'{role} from "{column}"' for role, column in guessed.items())
+            self.facts.append(f"Read {found}; {'--column' if self.hint else 'columns'} to change.")
+
+    def _can_be(self, role: str, cells: pd.Series) -> bool:
+        """Whether most of the first cells of a column are times, or numbers, where the role is."""
+        texts = cells.fillna("").str.strip()
+        some = texts[~texts.isin(self.form.missing)].head(MOST_EXAMPLES).astype(object)
+        if role in MOMENTS:
+            return bool(is_time(some).mean() > 0.5)
+        return role != "gpus" or bool(numbers(some).notna().mean() > 0.5)
 
     def take_records(
         self, text: str, key: str, word: str, columns: Mapping[str, str],
@@ -279,7 +326,7 @@ class Reading:
         if not (self.skip_broken or self.keeps_broken):
             where = f"{self.source}, {self.word} {row}, column {column}"
             raise InputError(where, value if str(value) else "(empty)", rule + self.hint)
-        self.notes.add(int(row), column, str(value), rule, "row left out")
+        self.notes.add(int(row), column, str(value), rule, LEFT_OUT)
 
     def refuse(self, mask: pd.Series, role: str, values: Any, rules: Any) -> None:
         """Refuse the log for the first of some rows, or leave them all out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -30,9 +31,39 @@ ROLES = (
 )  # fmt: skip
 
 
+SYNONYMS = {
+    "job": ("jobid", "jobname", "id", "name", "podname", "pod", "taskid", "task", "workload"),
+    "submit": (
+        "submittime", "submitted", "submittedat", "submittedtime", "submissiontime", "submission",
+        "submitts", "createts", "created", "createdat", "createtime", "creationtime",
+        "creationtimestamp", "arrival", "arrivaltime", "queuedat",
+    ),
+    "start": (
+        "starttime", "started", "startedat", "startts", "startingtime", "schedulets", "scheduled",
+        "scheduledat", "scheduledtime", "scheduletime", "begin", "begintime", "admittedat",
+    ),
+    "end": (
+        "endtime", "ended", "endedat", "endts", "finish", "finishts", "finishtime", "finished",
+        "finishedat", "completed", "completedat", "completiontime", "stoptime", "deletiontime",
+    ),
+    "gpus": (
+        "gpu", "numgpus", "numgpu", "ngpus", "ngpu", "gpucount", "gpunum", "gpurequest",
+        "requestedgpus", "allocgpus", "nvidiacomgpu",
+    ),
+    "duration": ("runtime", "durationseconds", "executiontime"),  # only where it is needed
+    "user": ("username", "userid", "owner", "namespace"),
+    "gpu_kinds": ("gputype", "gpukind", "gpumodel", "gpuspec"),
+}  # fmt: skip
+
+
 def read_csv(log: Reading) -> pd.DataFrame:
     """A table; several rows of one job are its runs, or its parts on several servers."""
+    everyone = log.settings["gpus"]
+    if everyone:
+        log.form = replace(log.form, needed=tuple(r for r in log.form.needed if r != "gpus"))
     log.table(DELIMITERS.get(log.settings["delimiter"], ""))
+    if everyone:
+        log.cells["gpus"] = everyone
     return log.standard()
 
 
@@ -40,7 +71,9 @@ CSV = Format(
     "csv", "a table", read_csv,
     columns={role: role for role in ROLES},
     needed=ROLES[:5],
-    settings={"delimiter": ("auto", *DELIMITERS)},
+    # What separates cells; the GPUs of every job, where no column has them.
+    settings={"delimiter": ("auto", *DELIMITERS), "gpus": ""},
+    synonyms=SYNONYMS,
 )  # fmt: skip
 
 SWF_FIELDS = (

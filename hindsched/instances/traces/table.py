@@ -19,6 +19,7 @@ values              value if finished within each deadline; for ``best-effort`` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -28,12 +29,15 @@ import pandas as pd
 
 from hindsched.errors import InputError
 from hindsched.instances.io import read_bytes
-from hindsched.instances.traces import published
+from hindsched.instances.traces import published, schedulers
 from hindsched.instances.traces.reading import MOST_GPUS, Format, Reading, known_true
 from hindsched.instances.traces.times import SECOND, LogClock
 from hindsched.json_types import JsonObject
 
 LOADERS: dict[str, Format] = {
+    "csv": replace(
+        schedulers.CSV, needed=("job", "submit", "duration", "gpus"), time_zone="UTC"
+    ),  # without offset: only differences count
     "elasticflow": published.ELASTICFLOW,
     "philly": published.PHILLY_FLAT,
     "chronus": published.CHRONUS,
@@ -92,7 +96,10 @@ class TraceTable:
         return {**origin, "trace_part": self.selected_part} if self.selected_part else origin
 
 
-def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> TraceTable:
+def load_trace(
+    path: str | Path, trace_format: str, part: str | None = None, *,
+    columns: Mapping[str, str] | None = None,
+) -> TraceTable:  # fmt: skip
     """Load a trace.
 
     Parameters
@@ -103,6 +110,8 @@ def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> 
         One of `LOADERS`.
     part : str, optional
         Only this cluster, virtual cluster or file of the trace.
+    columns : mapping, optional
+        The trace's column for a role, where it is not the format's own.
 
     Raises
     ------
@@ -129,7 +138,7 @@ def load_trace(path: str | Path, trace_format: str, part: str | None = None) -> 
     if trace_format == "philly" and data.lstrip()[:1] in (b"[", b"{"):
         form = published.PHILLY_LOG
     reading = Reading(
-        form, source, LogClock(form.time_zone, form.time_unit),
+        form, source, LogClock(form.time_zone, form.time_unit), columns or {},
         settings={"shares": "whole"} if "shares" in form.settings else {},
         skip_broken=True, keeps_broken=True,
     )  # fmt: skip

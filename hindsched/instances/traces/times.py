@@ -1,12 +1,15 @@
-"""Times as logs write them, in whole microseconds: numbers, ISO 8601 stamps, spans; and back.
+"""Times as logs write them, in whole microseconds: numbers, stamps, spans; and back.
 
 Numbers are seconds (or the unit that the user names) since a zero of the log's own, stamps are
 since 1970 in UTC; one log holds one of the two. A stamp without an offset needs a time zone, which
-only the user or the format's publisher knows: none is assumed.
+only the user or the format's publisher knows: none is assumed. Stamps are ISO 8601 or other dates
+with a time of day that pandas reads. Whether 05/06/2024 is in May or in June other dates of the log
+show, or the user says.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
@@ -25,6 +28,16 @@ STAMP = (
     r"(?a:^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d+))?"
     r"\s?(Z|z|UTC|[+-]\d\d(?::?\d\d)?)?$)"
 )
+DATED = (
+    r"(?ai:^(?:\d{4}[/.-]\d\d?[/.-]\d\d?|\d\d?[/.-]\d\d?[/.-](?:\d{4}|\d\d)"
+    r"|(?=.*\b\d\d?\b)(?=.*\b\d{4}\b)[a-z\d, .-]*"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z\d, .-]*)[T ,]+\d\d?:\d\d)"
+)
+"""Another date with a time of day."""
+NUMBERED = r"(?a:^(\d\d?)([/.-])(\d\d?)[/.-](\d{4}|\d\d)\b)"
+"""One of numbers in which day and month, or month and day, stand before the year."""
+OFFSET = r"(?a:(?<=\d)\s?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)$)"
+DATE_ORDERS = {"day-first": r"\4-\3-\1", "month-first": r"\4-\1-\3"}
 SPAN = (
     r"(?a:^(?:(?:(?P<days>\d+)-)?(?P<hours>\d+):)?(?P<minutes>\d+):(?P<seconds>\d\d)"
     r"(?P<fraction>\.\d+)?$)"
@@ -37,10 +50,14 @@ class LogClock:
     """Reads the times of one log: zone of naive stamps, unit of numbers, step (s) to round to."""
 
     def __init__(
-        self, zone: str | None = None, unit: str = "s", step: str | float | None = None
-    ) -> None:
+        self, zone: str | None = None, unit: str = "s", step: str | float | None = None,
+        dates: str | None = None,
+    ) -> None:  # fmt: skip
         if unit not in UNITS:
             raise InputError("time_unit", unit, f"must be one of {', '.join(UNITS)}")
+        if dates not in (None, *DATE_ORDERS):
+            raise InputError("dates", dates, f"must be one of {', '.join(DATE_ORDERS)}")
+        self.dates = dates
         self.zone, self.unit, self.step = zone, unit, step
         self._zone = None if zone is None else find_zone(zone)
         micro = pd.to_numeric(str(1e-6 if step is None else step), errors="coerce") * SECOND
@@ -51,18 +68,49 @@ class LogClock:
         self.offset: str | None = None  # of the first stamp that had one
         self.rounded, self.most_rounded = 0, 0
 
+    def settle_dates(self, texts: pd.Series, where: str) -> None:
+        """Find out whether days or months stand first; `InputError` where no date shows."""
+        parts = texts.str.extract(NUMBERED)[texts.str.match(DATED)].dropna()
+        if self.dates is not None or parts.empty:
+            return
+        first, second = parts[0].astype(int), parts[2].astype(int)
+        if (first > 12).any() or (parts[1] == ".").any():
+            self.dates = "day-first"
+        elif (second > 12).any() or (first == second).all():
+            self.dates = "month-first"
+        else:
+            text = texts[parts.index[first != second][:1]].reset_index(drop=True)
+            days = [_plain_moments(text, order)[0] for order in DATE_ORDERS]
+            readings = " or ".join(f"{day.day} {day:%B %Y}" for day in days)
+            rule = f"may be {readings}: --dates {' or '.join(DATE_ORDERS)} says which"
+            raise InputError(where, text[0], rule)
+
+    def _as_iso(self, texts: pd.Series) -> pd.Series:
+        """Dates in other forms as ISO 8601 stamps; any other text as it stands."""
+        other = texts[texts.str.match(DATED) & ~texts.str.match(STAMP)]
+        offset = other.str.extract(OFFSET)[0].fillna("").replace("GMT", "UTC")
+        moments = _plain_moments(other.str.replace(OFFSET, "", regex=True), self.dates)
+        known = moments.notna()
+        made = texts.copy()
+        iso = moments[known].dt.strftime("%Y-%m-%dT%H:%M:%S.%f")
+        made[known.index[known]] = iso.astype(object) + offset[known]
+        return made
+
     def times(self, texts: pd.Series) -> pd.DataFrame:
         """Times in microseconds: ``value``, and the ``rule`` that a text breaks.
 
         ``later`` is the second time of a stamp in the hour that a clock set back repeats.
         """
+        written, texts = texts, self._as_iso(texts)
         stamps = texts.str.match(STAMP)
         known = stamps | texts.str.fullmatch(DECIMAL)
         if not self.kind and known.any():
-            self._first = texts[known].iloc[0]
+            self._first = written[known].iloc[0]
             self.kind = "stamps" if stamps[known].iloc[0] else "seconds"
         other = known & (stamps != (self.kind == "stamps"))
-        plain = self._numbers(texts[~stamps], "must be a number of seconds or an ISO 8601 stamp")
+        plain = self._numbers(
+            texts[~stamps], "must be a number of seconds, or a date and a time of day"
+        )
         made = pd.concat([plain, self._stamps(texts[stamps])]).reindex(texts.index)
         made.loc[other, "rule"] = f"must be {self.kind} as {self._first} is: one log, one kind"
         return made
@@ -124,6 +172,23 @@ class LogClock:
             self.most_rounded = max(self.most_rounded, int(np.nan_to_num(change.max()).round()))
         later = pd.array([pd.NA] * len(made), dtype="Int64")
         return made.assign(value=near.round().astype("Int64"), later=later)
+
+
+def _plain_moments(texts: pd.Series, order: str | None) -> pd.Series:
+    """Dates without offset; missing where pandas reads none."""
+    if order is not None:
+        texts = texts.str.replace(NUMBERED, DATE_ORDERS[order], regex=True)
+        texts = texts.str.replace(r"^(\d\d)-", r"20\1-", regex=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the first date shows no common form
+        made: Any = pd.to_datetime(texts, errors="coerce")
+        rest = pd.to_datetime(texts[made.isna()], format="mixed", errors="coerce")
+    return made.fillna(rest)  # type: ignore[no-any-return]
+
+
+def is_time(texts: pd.Series) -> pd.Series:
+    """Whether texts look like times of a log."""
+    return texts.str.match(STAMP) | texts.str.match(DATED) | texts.str.fullmatch(DECIMAL)
 
 
 def numbers(texts: pd.Series) -> pd.Series:

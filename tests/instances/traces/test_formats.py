@@ -166,3 +166,72 @@ def _read(text: str, form: str, **options: Any) -> Log:
         path = Path(folder, "log")
         path.write_text(text)
         return read_log(path, form, **options)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "dates", "read"),
+    [
+        ("05/06/2024 09:00", "13/06/2024 09:00", None, "2024-06-05T09:00:00+00:00"),
+        ("05/06/2024 09:00", "06/13/2024 09:00", None, "2024-05-06T09:00:00+00:00"),
+        ("05/06/2024 09:00", "06/07/2024 09:00", "month-first", "2024-05-06T09:00:00+00:00"),
+        ("05.06.2024 09:00", "06.07.2024 09:00", None, "2024-06-05T09:00:00+00:00"),
+        ("5/6/24 9:00 PM", "5/13/24 1:00 AM", None, "2024-05-06T21:00:00+00:00"),
+        ("May 6, 2024 9:00 AM", "2024-05-07 10:00", None, "2024-05-06T09:00:00+00:00"),
+        ("6 May 2024 9:00:01 +0200", "7 May 2024 9:00 UTC", None, "2024-05-06T07:00:01+00:00"),
+        ("Mon May  6 09:00:00 2024", "2024/05/07 9:00", None, "2024-05-06T09:00:00+00:00"),
+    ],
+)  # fmt: skip
+def test_dates_as_people_write_them(first: str, other: str, dates: Any, read: str) -> None:
+    frame = pd.DataFrame({"job": ["a"], "submit": first, "start": other, "end": other, "gpus": 1})
+    frame["end"] = frame["end"].str.replace(r"\d:00", "9:59", n=1, regex=True)
+    log = read_log(frame, time_zone="UTC", dates=dates)
+    assert log.stamp(log.jobs["submit"][0]) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("05/06/2024 09:00", "may be 5 June 2024 or 6 May 2024: --dates day-first or month-first"),
+        ("run 2024 at 10:00", "must be a number of seconds, or a date and a time of day"),
+        ("12:30 2024", "must be a number of seconds, or a date and a time of day"),
+        ("2024/13/45 10:00", "must be a number of seconds, or a date and a time of day"),
+    ],
+)
+def test_a_date_is_never_guessed(text: str, says: str) -> None:
+    frame = pd.DataFrame({"job": ["a"], "submit": text, "start": text, "end": text, "gpus": 1})
+    with pytest.raises(InputError, match=says):
+        read_log(frame, time_zone="UTC")
+
+
+def test_columns_go_by_their_usual_names_where_they_hold_what_they_should() -> None:
+    frame = pd.DataFrame({
+        "Job ID": ["a"], "created": ["by hand"], "createTs": [0], "Start Time": [5],
+        "finishTs": [9], "GPUs": ["two"], "num_gpus": [2], "runtime": [1],
+    })  # fmt: skip
+    log = read_log(frame)
+    assert log.jobs[["job", "submit", "gpus", "duration"]].iloc[0].tolist() == ["a", 0, 2, 4]
+    assert log.facts == (
+        'Read job from "Job ID", submit from "createTs", start from "Start Time", '
+        'end from "finishTs", gpus from "num_gpus"; columns to change.',
+    )
+    with pytest.raises(InputError, match="column 'submit'"):  # the only one that fits is taken
+        read_log(frame, columns={"start": "createTs"})
+
+
+def test_a_table_gives_every_job_as_many_gpus(tmp_path: Path) -> None:
+    """The shape of Volcano's pods_detail.csv."""
+    path = tmp_path / "pods_detail.csv"
+    path.write_text("podName,createTs,scheduleTs,finishTs\np,1714986000,1714986005,1714986605\n")
+    assert read_log(path, settings={"gpus": "2"}).jobs["gpus"].tolist() == [2]
+    with pytest.raises(InputError, match="column 'gpus'"):
+        read_log(path)
+
+
+def test_elapsed_says_which_of_two_hours_a_stamp_is_in(tmp_path: Path) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text(
+        "JobID|Submit|Start|End|Elapsed|AllocTRES\n"
+        "1|2024-10-26T22:00:00|2024-10-26T22:12:10|2024-10-27T02:30:00|05:17:50|gres/gpu=2\n"
+    )
+    log = read_log(path, "sacct", time_zone="Europe/Berlin")
+    assert log.seconds(log.jobs["ran"][0]) == 5 * 3600 + 17 * 60 + 50

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import hindsched as hs
+from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.astraea.generator import NO_NODES, PHILLY_NODES
 from hindsched.instances.base import FAMILIES
@@ -133,3 +134,16 @@ def test_times_of_gang_are_rounded_up_to_slots_and_it_says_so():
     seven = hs.from_trace("gang", table, jobs=6, servers=7)
     assert [server.gpus for server in seven.servers] == [10, 9, 9, 9, 9, 9, 9]
     assert seven.provenance["made_up"] == ["a cluster of 64 GPUs: 7 servers of 9 or 10"]
+
+
+def test_any_table_is_a_trace_by_naming_its_columns(tmp_path: Path) -> None:
+    path, made = tmp_path / "jobs.csv", tmp_path / "made.json"
+    path.write_text("id,arrival,Runtime,width\na,2024-05-06 09:00,60,1\nb,2024-05-06 09:01,30,2\n")
+    table = hs.load_trace(path, "csv", columns={"gpus": "width"})
+    assert table.rows[["submit_seconds", "duration_seconds", "gpus"]].values.tolist() == [
+        [0, 60, 1], [60, 30, 2],
+    ]  # fmt: skip
+    trace = ["--from-trace", str(path), "--trace-format", "csv", "--set", "gpus=2"]
+    assert run(["generate", "gang", *trace, "--column", "gpus=width", "-o", str(made)]) == 0
+    assert len(hs.read(made).jobs) == 2
+    assert run(["generate", "gang", *trace, "-o", str(made)]) == 2

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hindsched.analysis.audit.gang.check import LogCheck, checked
 from hindsched.analysis.audit.gang.fragmentation import (
     IN_POOL,
     Fragmentation,
@@ -83,6 +84,11 @@ class Audit:
         """Whether nothing shows that the schedule cannot have been."""
         return not self.breaches.listed
 
+    @cached_property
+    def check(self) -> LogCheck:
+        """What is missing, doubtful or impossible in the log."""
+        return checked(self.log, self.breaches)
+
     def sentence(self) -> str:
         """The verdict in one sentence."""
         if self.is_possible:
@@ -145,7 +151,8 @@ class Audit:
         capacity = self.log.need_capacity()
         return {
             "log": self.log.source, "format": self.log.format, "sha256": self.log.sha256,
-            "rows_read": self.log.rows_read, "jobs": len(self.instance.jobs),
+            "rows_read": self.log.rows_read, "check": self.check.to_dict(),
+            "jobs": len(self.instance.jobs),
             "jobs_set_aside": int(self.log.others["job"].nunique()),
             "gpus": capacity.gpus, "gpus_said_by": capacity.said_by,
             "formulation": self.formulation, "possible": self.is_possible,
@@ -381,7 +388,7 @@ def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> AuditSch
 
 
 def _remarks(log: Log, instance: GangInstance) -> list[str]:
-    remarks = list(log.facts)
+    remarks = list[str]()
     aside = log.others["job"].nunique()
     if aside:
         verb = "s are" if aside > 1 else " is"

@@ -234,7 +234,8 @@ class Breach:
         elif self.kind == BEATS_BOUND:
             what = f"cost {self.found:.10g} where no schedule costs less than {self.allowed:.10g}"
         when = f" from {self.begin} to {self.end}" if self.end else f" at {self.begin}"
-        return f"row {self.row}, {self.where}: {what}{when}"
+        place = f"row {self.row}, {self.where}" if self.row else self.where
+        return f"{place}: {what}{when}"
 
 
 @dataclass(frozen=True)
@@ -250,6 +251,11 @@ class Breaches:
         """How many of each kind."""
         kinds = [breach.kind for breach in self.listed]
         return {kind: kinds.count(kind) for kind in WORDS if kind in kinds}
+
+    @property
+    def are_many(self) -> bool:
+        """Whether there are several of some kind."""
+        return len(self.listed) > len(self.counts)
 
     def to_frame(self) -> pd.DataFrame:
         """A row a breach."""

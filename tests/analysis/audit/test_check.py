@@ -1,0 +1,113 @@
+"""``audit --check``: each thing that can be wrong with a log is told, and what can be judged."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import hindsched as hs
+from hindsched.cli.app import run
+from hindsched.errors import InputError
+from hindsched.instances.traces.log import read_log
+
+EXAMPLES = Path(str(files("hindsched.instances.traces") / "examples"))
+LOG = pd.DataFrame({
+    "job": ["a", "b", "c"], "submit": 0, "start": [0, 60, 90], "end": [60, 90, 100], "gpus": 2,
+    "user": ["u", "v", "v"],
+})  # fmt: skip
+
+
+def found(log: pd.DataFrame, **options: Any) -> tuple[str, str]:
+    """Verdict and findings."""
+    check = hs.check_log(log, **{"gpus": 2, **options})
+    return check.verdict, " | ".join(check.findings)
+
+
+def test_a_sound_log() -> None:
+    assert found(LOG) == ("sound", "")
+    assert hs.check_log(LOG, gpus=2).sentence() == (
+        "frame: sound. 3 rows read: 3 rows of 3 jobs judged, 0 not."
+    )
+    assert found(pd.concat([LOG, LOG.tail(1).assign(job="d", gpus=0)]))[0] == "sound"
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "says"),
+    [
+        ({"end": [60, 90, 80]}, {}, "1 row left out: must not precede the start"),
+        ({"end": [60, 90, None]}, {}, "still running when the log ended"),
+        ({"submit": [0, None, 0]}, {}, "1 row set aside: no submission"),
+        ({"start": [0, 60, 61]}, {}, "4 GPUs held where there are 2 from 61 to 90; most by user v"),
+        ({"submit": [0, 70, 0]}, {}, "impossible, 1 time: started before submission"),
+        ({}, {"gpus": 5}, "never used: 3 of 5 GPUs"),
+        ({"submit": [0, 60, 90]}, {}, "no job waited"),
+        ({"job": ["a", "c", "c"], "start": [0, 90, 90], "end": [60, 100, 100]}, {},
+         "1 row of the log stands in it before, the same"),
+        ({"server": ["x", "x", "x"]}, {"gpus": None, "servers": "x=2,y=2"},
+         "never used: 1 server, such as y"),
+        ({"gpu_kinds": ["V100", "", ""], "gpus": [2, 1, 1]},
+         {"gpus": None, "servers": "x=1@V100,y=2@P100"},
+         "impossible: 2 GPUs of kind V100 held where there are 1, from 0 to 60; most by user u: 2"),
+        ({"gpu_kinds": "V100", "start": 0}, {"gpus": None, "servers": "x=2@V100,y=9@P100"},
+         "jobs that name V100 alone ask for 250% of its GPU-seconds"),
+        ({"gpu_kinds": ["K80", "", ""]}, {"gpus": None, "servers": "x=2@V100,y=2@P100"},
+         "jobs name 1 kind of GPUs that no server has: K80"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told(changed: Any, options: Any, says: str) -> None:
+    assert says in found(LOG.assign(**changed), **options)[1]
+
+
+@pytest.mark.parametrize(
+    ("log", "options", "because"),
+    [
+        (LOG, {"gpus": None}, "nobody says how many GPUs there are"),
+        (LOG, {"gpus": 1}, "there are only 1 GPUs"),
+        (LOG.drop(columns="submit"), {}, "no column says submit (there are job, start, end,"),
+        (LOG.assign(submit=None), {}, "no row can be judged, of 3 for this: no submission"),
+    ],
+)
+def test_what_cannot_be_judged_says_why(log: pd.DataFrame, options: Any, because: str) -> None:
+    check = hs.check_log(log, **{"gpus": 2, **options})
+    assert check.verdict == "cannot be judged"
+    assert because in check.because
+    assert check.sentence().startswith("frame: cannot be judged, because")
+
+
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ("jobs.csv", {}), ("pods.csv", {"format": "openb"}),
+        ("sacct.txt", {"format": "sacct", "time_zone": "Europe/Berlin"}),
+        ("pods.json", {"format": "kubernetes"}), ("workload.swf", {"format": "swf"}),
+    ],
+)  # fmt: skip
+def test_counts_add_up(file: str, options: Any) -> None:
+    """Every row that was read is judged, or some note says that it is not and why."""
+    log = read_log(EXAMPLES / file, **options)
+    rest = ("set aside", "row left", "not a job", "record left", "its bursts are read")
+    noted = sum(n["count"] for n in log.notes.summary() if n["done"].startswith(rest))
+    check = hs.check_log(log)
+    assert check.rows_read == check.rows_judged + noted
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.csv"
+    LOG.assign(end=[60, 90, 80]).to_csv(log, index=False)
+    assert run(["audit", str(log), "--gpus", "2", "--check"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "log.csv: judged with what is left. 3 rows read: 2 rows of 2 jobs judged, 1 not.",
+        "- 1 row left out: must not precede the start (column end, row 4: -10 s after its start).",
+    ]
+    assert run(["audit", str(log), "--check", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == "cannot be judged"
+    assert run(["audit", str(log), "--check", "-o", str(tmp_path / "out")]) == 2
+    assert run(["audit", str(tmp_path / "absent.csv"), "--check"]) == 2
+    with pytest.raises(InputError, match="unit"):
+        hs.check_log(LOG, time_unit="weeks")

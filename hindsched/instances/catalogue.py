@@ -3,9 +3,9 @@
 An instance bears a name of its own, ``oasis-small-t8-j8-h3-d4-s0``, which files and hashes keep.
 Here it is called by family, suite and the rest: ``oasis/small/t8-j8-h3-d4-s0``.
 
-`members.json` lists those of the generators' suites and of the two that are kept as files:
+``members.json`` lists those of the generators' suites and of the two that are kept as files:
 ``worst`` (what ``hindsched worst`` found) and ``known`` (optima that another program found). The
-library's are recipes in `recipes.json`, from which the same bytes come everywhere; the hash says
+library's are recipes in ``recipes.json``, from which the same bytes come everywhere; the hash says
 that they did. ``benchmarks/library_recipes.py`` writes both lists.
 """
 

@@ -46,7 +46,7 @@ class GangBuilder:
     name : str
         Name of the instance.
     time_zone, time_unit, time_step
-        As `hindsched.read_log` takes them.
+        As `read_log` takes them.
 
     Raises
     ------

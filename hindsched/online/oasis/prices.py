@@ -4,7 +4,7 @@
 paper                  here                                            unit
 =====================  ==============================================  =====================
 ``U_1^r, U_2^r``       `PriceBounds.log_upper` (natural logarithm)     log utility per unit
-``L_1, L_2``           `PriceBounds.log_lower`                         log utility per unit
+``L_1, L_2``           `PriceBounds.log_lowers`                        log utility per unit
 ``eta_1, eta_2``       `PriceBounds.log_eta`                           logarithm, no unit
 ``P_h^r, Q_k^r``       `ExponentialPrices`                             utility per unit
 =====================  ==============================================  =====================

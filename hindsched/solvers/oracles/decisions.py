@@ -2,7 +2,7 @@
 
 A *feature* is a whole number that every schedule of a job has: its ``completion`` slot, how many
 ``workers`` it runs on a server in a slot, and so on; a family's oracle names those that it
-understands (`PricingOracle.features`). A *decision* keeps the schedules of one job for which a
+understands (`RestrictableOracle.features`). A *decision* keeps the schedules of one job for which a
 feature is at most, or at least, a number. As the numbers are whole, "at most k" and "at least
 k + 1" together leave nothing out: that is all a verifier needs to know of a family to see that the
 leaves of a tree cover its root.
@@ -32,7 +32,7 @@ Axes = tuple[tuple[str, tuple[AxisLabel, ...]], ...]
 class Feature(NamedTuple):
     """A whole number that every schedule of a job has."""
 
-    name: str  # what is counted, one of ``PricingOracle.features``
+    name: str  # what is counted, one of ``RestrictableOracle.features``
     # positions along the feature's axes
     index: tuple[int, ...] = ()  # type: ignore[assignment]  # hides a method of tuples
 

@@ -103,7 +103,7 @@ def _breaks(
 
 @njit(cache=True)
 def _add_use(cut: Ints, use: Floats, change: Floats, start: int, end: int, amount: float) -> None:
-    """Hold `amount` GPUs from start to end; `finish_use` completes the sums."""
+    """Hold `amount` GPUs from start to end; `_finish_use` completes the sums."""
     last = use.size
     here, there = interval_of(cut, start), interval_of(cut, end)
     if 0 <= here < last:

@@ -12,14 +12,10 @@ from __future__ import annotations
 
 import argparse
 import time
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
-
-try:  # before HiGHS, of which both libraries bring one
-    from ortools.sat.python import cp_model
-except ImportError:
-    cp_model = None
 
 import numpy as np
 
@@ -61,7 +57,9 @@ def measure(instance: GangInstance, seconds: float) -> dict[str, float]:
 
 def cp_sat(instance: GangInstance, seconds: float) -> dict[str, float] | None:
     """The same by CP-SAT; None where it is not installed."""
-    if cp_model is None:
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError:
         return None
     model, spans, ends = cp_model.CpModel(), [], []
     last = instance.serial_end
@@ -108,11 +106,11 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="rewrite the page")
     arguments = parser.parse_args()
     hs.solve(log_normal(20, 1000), time_limit=60)  # no time for the compiler
-    lines = list(HEAD)
+    lines, apart = list(HEAD), get_context("spawn").Pool(1)  # OR-Tools brings a HiGHS of its own
     for jobs in arguments.jobs:
         lists = [log_normal(jobs, seed) for seed in range(arguments.seeds)]
         found = [measure(instance, LIMITS[jobs]) for instance in lists]
-        rival = [cp_sat(instance, LIMITS[jobs]) for instance in lists]
+        rival = apart.starmap(cp_sat, [(instance, LIMITS[jobs]) for instance in lists])
         lines.append(row(jobs, found, [each for each in rival if each is not None]))
         print(lines[-1], flush=True)
     if arguments.write:

@@ -143,7 +143,7 @@ def test_any_table_is_a_trace_by_naming_its_columns(tmp_path: Path) -> None:
     assert table.rows[["submit_seconds", "duration_seconds", "gpus"]].values.tolist() == [
         [0, 60, 1], [60, 30, 2],
     ]  # fmt: skip
-    trace = ["--from-trace", str(path), "--trace-format", "csv", "--set", "gpus=2"]
+    trace = ["--from-trace", str(path), "--trace-format", "csv", "--set", "jobs=2"]
     assert run(["generate", "gang", *trace, "--column", "gpus=width", "-o", str(made)]) == 0
     assert len(hs.read(made).jobs) == 2
     assert run(["generate", "gang", *trace, "-o", str(made)]) == 2

@@ -1,4 +1,4 @@
-"""Write each family's programs, as they are solved, into the page of its problem.
+"""Write each family's programs into the page of its problem: as printed first, then as solved.
 
 Usage: python docs/formulations.py
 """
@@ -14,7 +14,7 @@ PROGRAMS = {
     "oasis": ({"form": "printed"}, {}),
     "batchsched": ({"form": "printed"}, {}),
     "astraea": ({"form": "printed"}, {}),
-    "edgecloud": ({"formulation": "literal", "form": "printed"}, {}),
+    "edgecloud": ({"form": "printed"}, {}),
     "mlbroker": ({"formulation": "paper"}, {}),
     "gang": ({"form": "printed"}, {}, {"formulation": "preemptive"}),
 }
@@ -45,15 +45,23 @@ def page(family: str) -> str:
 
 
 def programs(family: str) -> str:
-    """The programs of a small instance: one row of each rule, in LaTeX."""
+    """The printed program with its symbols; of the others a row of each rule of an instance."""
     instance = hs.generate(family, preset="small", seed=1)
     parts = []
     for arguments in PROGRAMS[family]:
         written = ", ".join(["instance", *(f'{key}="{value}"' for key, value in arguments.items())])
-        _, _, rules = hs.model(instance, **arguments).to_latex().partition("\n\n")
+        model = hs.model(instance, **arguments)
+        rules, _, _ = model.to_latex().partition("\n\n")[2].partition("symbols, and their names")
         formulas = FORMULA.sub(lambda found: f"\n```math\n{found[1]}\n```", rules).strip()
-        parts.append(f"### `hs.model({written})`\n\n{formulas}\n")
+        symbols = getattr(model.program.model, "notation", {})
+        parts.append(f"### `hs.model({written})`\n\n{formulas}\n{table(symbols)}")
     return "\n".join(parts)
+
+
+def table(symbols: dict[str, tuple[str, str]]) -> str:
+    """A program's symbols and their names in the code."""
+    rows = [f"| $`{symbol}`$ | `{here}` | {what} |" for symbol, (here, what) in symbols.items()]
+    return "\n".join(["", "| symbol | here | |", "|---|---|---|", *rows, ""]) if rows else ""
 
 
 if __name__ == "__main__":

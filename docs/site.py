@@ -22,6 +22,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
 }
 """Pages that stand at the repository's root, and where they stand in the site."""
+INLINE_MATH = re.compile(r"\$`(.+?)`\$")
 MATH = re.compile(r"^```math\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 TAG = re.compile(r"\s*\\tag\{(.*?)\}")
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s]+)\)")
@@ -88,6 +89,7 @@ def as_mathml(text: str) -> str:
         shown = TAG.sub(r" \\qquad \\text{(\1)}" if number else "", match[1])
         return f'<p class="formula">{convert(shown, display="block")}</p>'
 
+    text = INLINE_MATH.sub(lambda match: convert(match[1]), text)
     return MATH.sub(formula, text)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import pyomo.environ as pyo
@@ -11,6 +11,18 @@ import pyomo.environ as pyo
 Model: TypeAlias = Any  # a model, or a block of one: its attributes are what rules put there
 Expr: TypeAlias = Any  # what a rule returns: an expression, a relation, a variable or a number
 ModelComponent: TypeAlias = Any  # a variable, constraint or objective, or an element of one
+
+
+Notation: TypeAlias = Mapping[str, tuple[str, str]]
+"""By symbol of a paper, for LaTeX: its name here, which of a variable is its component, and what it
+is."""
+
+
+def set_equations(model: Model, equations: Mapping[str, str], notation: Notation) -> None:
+    """Give each rule the mathematics that it is shown by, and the model its symbols."""
+    for rule in model.component_objects((pyo.Objective, pyo.Constraint)):
+        rule.doc = f"{rule.doc} ${equations[rule.local_name]}$"
+    model.notation = notation
 
 
 def integer_domain(relax: bool) -> Any:

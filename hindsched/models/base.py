@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyomo.environ as pyo
@@ -16,7 +16,7 @@ from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.json_types import JsonObject
 from hindsched.limits import check_memory
 from hindsched.models.algebra import ModelComponent
-from hindsched.models.declared import PyomoProgram
+from hindsched.models.declared import PyomoProgram, Symbol
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Commitments, Solution
 
 __all__ = ["Commitments", "Duals"]
@@ -49,6 +49,9 @@ class OfflineProgram(PyomoProgram, Generic[Planned]):
     A family's own class adds, as typed attributes, whatever else its program is made of.
     """
 
+    PRINTED_SYMBOLS: ClassVar[Mapping[str, Symbol]] = {}
+    """Of the printed form, which has components of its own."""
+
     form: str  # how the formulation is written: one of the family's ``FORMS``
     relaxed: bool  # whether integrality is dropped
     settings: dict[str, Any] = field(default_factory=dict)  # with which `offline_program` built it
@@ -61,6 +64,11 @@ class OfflineProgram(PyomoProgram, Generic[Planned]):
         kind = ", relaxed" if self.relaxed else ""
         name = f"{self.instance.family}: {self.instance.name}"
         return f"{name} ({self.formulation}, {self.form} form{kind})"
+
+    def symbol(self, name: str) -> Symbol:
+        """Indices and unit of a component, in the form at hand."""
+        own = self.PRINTED_SYMBOLS if self.form == PRINTED else {}
+        return own.get(name) or super().symbol(name)
 
     @abstractmethod
     def extract(self) -> Planned | None:
@@ -224,13 +232,17 @@ def offline_program(
 ) -> OfflineProgram:
     """A family's offline program, found by the instance's word; None stands for the default.
 
-    A form never changes the optimum: one that only another formulation has is refused.
+    A form never changes the optimum: one that only another formulation has is refused. Without a
+    formulation a form stands for the first that has it.
     """
     models, commitments = family_models(instance.family), build.get("commitments") or Commitments()
     decided = commitments.locked | commitments.rejected
     check_size(instance, [i for i, job in enumerate(instance.jobs) if job.name not in decided])
     forms = models.forms
-    chosen = next(iter(forms)) if formulation is None else instance.check_formulation(formulation)
+    with_form = (name for name, known in forms.items() if form in known)
+    chosen = next(with_form, next(iter(forms)))
+    if formulation is not None:
+        chosen = instance.check_formulation(formulation)
     if form is not None and form not in forms[chosen]:
         rule = f"must be {' or '.join(forms[chosen])} in the formulation {chosen}"
         others = [name for name, known in forms.items() if form in known]

@@ -99,10 +99,8 @@ class DeclarativeProgram(ABC):
 
     def unit(self, name: str, kind: str) -> str:
         """Unit of a component's numbers; a row without one of its own is worth the objective's."""
-        unit = self.symbol(name).unit
-        return unit or (
-            self.OBJECTIVE_UNIT if kind == "constraint" and name in self.SYMBOLS else ""
-        )
+        symbol = self.symbol(name)
+        return symbol.unit or (self.OBJECTIVE_UNIT if kind == "constraint" and any(symbol) else "")
 
     def _labelled(
         self, name: str, unit: str, indices: tuple[str, ...],
@@ -243,11 +241,11 @@ class PyomoProgram(DeclarativeProgram):
         unit = self.unit(name, kind) if unit is None else unit
         return self._labelled(name, unit, self.indices(max(components, key=len)), numbers)
 
-    def to_latex(self) -> str:
-        """One row of each rule as mathematics, for LaTeX or a page with MathJax."""
+    def to_latex(self, sample: bool = False) -> str:
+        """The rules as mathematics with their symbols, or one row of each as a `sample`."""
         from hindsched.models.latex import latex
 
-        return latex(self)
+        return latex(self, sample)
 
     def write(self, path: str | Path) -> None:
         """Write the model, with readable names, to a path that ends in ``.mps`` or ``.lp``."""

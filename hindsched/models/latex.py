@@ -1,4 +1,4 @@
-"""A Pyomo model's rules as mathematics: one row of each rule, by Pyomo's LaTeX printer."""
+"""A Pyomo model's rules as mathematics: as they are stated, or a row of each by Pyomo's printer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pyomo.contrib.latex_printer import latex_printer
 from pyomo.core.expr.numeric_expr import SumExpressionBase
 from pyomo.core.expr.visitor import ExpressionReplacementVisitor, identify_variables
 
+from hindsched.models.algebra import Notation
+
 MOST_TERMS, FIRST_TERMS = 5, 2
 """A sum of more terms shows so many first ones, dots, and the last."""
 LOOKED_AT = 50  # first rows of a rule, of which the one with the most terms is shown
@@ -21,11 +23,12 @@ GREEK = {
 }  # fmt: skip
 
 
-def latex(program: Any) -> str:
+def latex(program: Any, sample: bool = False) -> str:
     """The equations of a `PyomoProgram` for LaTeX or MathJax.
 
-    Each rule stands as its sentence, then the mathematics of one row with the paper's number as
-    tag. A rule whose ``doc`` ends in ``$...$`` is shown by that.
+    Each rule stands as its sentence and its mathematics, with the paper's number as tag, and behind
+    them the table of symbols. What a rule says in general is behind ``$`` in its ``doc``; of a rule
+    without it, and of all for a `sample`, one row is shown.
     """
     lines = [_escaped(program.title)]
     holder = pyo.ConcreteModel()
@@ -33,16 +36,22 @@ def latex(program: Any) -> str:
     for part in program.components("objective", "constraint"):
         rules = program.model.component_objects((pyo.Objective, pyo.Constraint), active=True)
         rule = next(each for each in rules if each.local_name == part.name and len(each))
-        sentence, written = part.doc, (rule.doc or "").partition("$")[2]
-        if not written:
-            rows = islice((row for row in rule.values() if row.active), LOOKED_AT)
-            fullest = max(rows, key=lambda row: sum(1 for _ in identify_variables(row.expr)))
-            written = _mathematics(fullest, holder.dots)
+        sentence, stated = part.doc, (rule.doc or "").partition("$")[2].strip("$ ")
         number = re.match(r"\(([^()]+)\)\s*(.*)", sentence, re.DOTALL)
         tag = rf" \tag{{{_escaped(number[1])}}}" if number else ""
-        over = f", for each {', '.join(part.indices)}" if part.indices else ""
-        heading = _escaped(f"{number[2] if number else sentence or part.name}{over}:".strip())
-        lines.append(f"{heading}\n\\[ {written.strip('$ ')}{tag} \\]")
+        heading = number[2] if number else sentence or part.name
+        if sample or not stated:
+            rows = islice((row for row in rule.values() if row.active), LOOKED_AT)
+            fullest = max(rows, key=lambda row: sum(1 for _ in identify_variables(row.expr)))
+            stated = _mathematics(fullest, holder.dots)
+            heading += f", for each {', '.join(part.indices)}" if part.indices else ""
+        lines.append(f"{_escaped(heading)}:\n\\[ {stated}{tag} \\]")
+    notation: Notation = getattr(program.model, "notation", {})
+    if notation and not sample:
+        entries = [rf"{symbol} & \text{{{_escaped(what)}}} & \texttt{{{_escaped(here)}}} \\"
+                   for symbol, (here, what) in notation.items()]  # fmt: skip
+        table = "\n".join([r"\begin{array}{lll}", *entries, r"\end{array}"])
+        lines.append(f"symbols, and their names here:\n\\[ {table} \\]")
     return "\n\n".join(lines) + "\n"
 
 

@@ -241,9 +241,12 @@ class _PyomoModel(_ProgramModel):
         """The Pyomo model: read it, change it, give it to any solver."""
         return self.program.pyomo
 
-    def to_latex(self) -> str:
-        """One row of each rule as mathematics, with its sentence and the paper's number."""
-        return self.program.to_latex()
+    def to_latex(self, sample: bool = False) -> str:
+        """The rules as mathematics, each with its sentence and number, and a table of the symbols.
+
+        Of a rule that is not stated in general, and of all for a `sample`, one row is shown.
+        """
+        return self.program.to_latex(sample)
 
     def write(self, path: str | Path) -> None:
         """Write an MPS or LP file with readable names; the path's ending says which."""
@@ -541,7 +544,7 @@ def model(
     form : str, optional
         How it is written, which never changes the optimum; ``printed`` is as the paper prints it.
     formulation : str, optional
-        Which of the family's problems; the default one if None.
+        Which of the family's problems; the default one if None, or the first that has the form.
     relax : bool
         The linear relaxation.
     **build

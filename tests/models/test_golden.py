@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parents[1] / "golden"
 TINY = {
     "oasis": {"jobs": 2, "horizon": 5},
     "batchsched": {"jobs": 2, "servers": 2},
+    "batchsched-ring": {"jobs": 2, "servers": 2, "architecture": "ring-allreduce"},
     "astraea": {"jobs": 2, "horizon": 4, "servers": 2},
     "mlbroker": {"jobs": 1, "horizon": 2, "datacenters": 2},
     "gang": {"jobs": 2, "servers": 2, "placement": "consolidated"},
@@ -24,6 +25,7 @@ TINY = {
 PROGRAMS = {
     "oasis": [("standard", "printed"), ("standard", "strong"), ("standard", "cumulative")],
     "batchsched": [("modes", "printed"), ("modes", "modes")],
+    "batchsched-ring": [("modes", "printed")],
     "astraea": [("optional,modes", "printed"), ("optional,modes", "modes")],
     "edgecloud": [("literal", "printed"), ("literal", "slots"), ("no-migration", "strong")],
     "mlbroker": [("paper", "printed"), ("tight", "disaggregated")],
@@ -38,9 +40,10 @@ NO_ROWS = {"astraea": {"eq_4a"}, "edgecloud": {"eq_2j_running", "no_migration"}}
 CASES = [(family, *both) for family, programs in PROGRAMS.items() for both in programs]
 
 
-def tiny(family):
-    if family != "edgecloud":
-        return hs.generate(family, seed=1, **TINY[family])
+def tiny(name):
+    """A tiny instance of the family that the name begins with."""
+    if name != "edgecloud":
+        return hs.generate(name.partition("-")[0], seed=1, **TINY[name])
     # limited in everything: a worker, a PS and storage at the edge, a worker and a PS in the cloud
     servers = [{"name": "a", "workers": ["t1"], "ps": ["p"], "storage_gb": 1}]
     jobs = [

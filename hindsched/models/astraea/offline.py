@@ -8,7 +8,8 @@ counts are the resources of the block's cluster: a worker of type w takes one un
 
 ========================  =====================================================================
 ``eq_3``                  objective: revenue of all tenants
-``eq_3c``, ``eq_3d``      workers and PSs of a server; summed they imply (3a) and (3b)
+``eq_3c``, ``eq_3d``      workers and PSs of a server; summed they imply (3a) and (3b), which the
+                          printed program has: quotas add up to what there is
 ``eq_4a``                 an optional job runs at most once: o_j; a must-complete one once
 ``eq_9``, ``eq_9a``       objective of the subproblem, what is left of a server
 ``eq_3a``                 in the subproblem: what the job's tenant may use in all, also (3b)
@@ -31,14 +32,14 @@ from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.algebra import Expr, Model, RowKey, grouped
-from hindsched.models.astraea.printed import AstraeaPrinted
+from hindsched.models.astraea.printed import SYMBOLS as PRINTED_SYMBOLS
+from hindsched.models.astraea.printed import printed_program, read_job, write_job
 from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
-from hindsched.models.windows.block import CapacityRows, Family, WindowJobBlock, equation
+from hindsched.models.windows.block import CapacityRows, Family, PrintedJob, ProgramJob
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
-from hindsched.solutions.capacity_timeline import CapacityTimeline
 
 FORMS: dict[str, tuple[str, ...]] = {
     f"{obligation},{writing}": forms
@@ -51,32 +52,15 @@ FORMS: dict[str, tuple[str, ...]] = {
 SYMBOLS = symbols(
     {
         ("", "revenue"): "eq_work",
-        ("", "jobs"): "zeta o",
-        ("", ""): "eq_3j eq_3j_o eq_3j_several eq_3k eq_3k_one eq_3k_zeta eq_3m eq_3n",
         ("job |", "revenue"): "eq_4a",
-        ("slot", "jobs"): "e begin end run",
+        ("slot", "jobs"): "e",
         ("slot", "revenue"): "eq_slot eq_end",
-        ("slot", "revenue a worker"): "eq_3e",
-        ("slot", "revenue a PS"): "eq_3g",
-        ("slot", ""): "eq_3m_run",
-        ("server", "servers"): "on hosts",
-        ("server", ""): "eq_3j_on",
-        ("worker type, slot", "revenue a worker"): "eq_3a",
-        ("worker type, slot", ""): "eq_3k_y eq_3k_all",
-        ("PS type, slot", "revenue a PS"): "eq_3b",
-        ("PS type, slot", ""): "eq_3k_z",
         ("server, worker type, slot", "revenue a worker"): "eq_3c",
-        ("server, worker type, slot", ""): "eq_3j_y eq_3l_y",
-        ("server, PS type, slot", "revenue a PS"): "eq_3d eq_3i_z",
-        ("server, PS type, slot", "PSs"): "z",
-        ("server, PS type, slot", ""): "eq_3j_z eq_3l_z",
-        ("server, worker type, slot, side", "revenue a worker"): "eq_3f",
-        ("server, PS type, slot, side", "revenue a PS"): "eq_3h",
-        ("worker type, PS type, one server, workers", "jobs"): "pace",
+        ("server, PS type, slot", "revenue a PS"): "eq_3d",
         ("mode, slot, host, on host", "jobs"): "u",
-        ("worker type, duration, slot | server, slot", "revenue a worker"): "eq_3i",
-        ("worker type, duration, slot, server | slot", "revenue a worker"): "eq_3l",
-        ("worker type, duration, slot, server | server, worker type, slot", "workers"): "y",
+        ("worker type, duration, slot", "revenue a worker"): "eq_3i",
+        ("worker type, duration, slot, server", "revenue a worker"): "eq_3l",
+        ("worker type, duration, slot, server", "workers"): "y",
     }
 )
 WITH_QUOTA = SYMBOLS | symbols(
@@ -102,6 +86,7 @@ def astraea_rules(instance: AstraeaInstance) -> Family:
         ),
         {
             "server": [server.name for server in instance.servers],
+            "tenant": [tenant.name for tenant in instance.tenants],
             "worker type": workers,
             "PS type": ps,
             "worker or PS type": [*workers, *ps],
@@ -116,6 +101,7 @@ class AstraeaProgram(program.WindowProgram[AstraeaSolution]):
     """The offline program (3)."""
 
     SYMBOLS = SYMBOLS
+    PRINTED_SYMBOLS = PRINTED_SYMBOLS
     OBJECTIVE_UNIT = "revenue"
 
 
@@ -185,36 +171,35 @@ def build_offline(
     free, now = left_by(family.cluster, fixed), commitments.now
     closed, must = fixed.keys() | commitments.rejected, formulation.startswith("must-complete")
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in closed]
-    spanned = spans(instance, jobs, must=must, now=now)
-    model, blocks = pyo.ConcreteModel(name=instance.name), dict[int, WindowJobBlock]()
     if form == PRINTED:
-        model.job = pyo.Block(jobs)
-        for j, (first, _) in spanned.items():
-            job = instance.jobs[j]
-            blocks[j] = AstraeaPrinted(model.job[j], family, job, instance.horizon, relax, first)
-        several = jobs if must else []
+        model = printed_program(instance, jobs, relax, must=must, left=free.at)
+        for (_, t), begin in model.begin.items():
+            if t < now:
+                begin.fix(0)
+        blocks: dict[int, ProgramJob] = {j: PrintedJob(model, j, read_job, write_job) for j in jobs}
     else:
+        spanned = spans(instance, jobs, must=must, now=now)
         sets = sets_by_job(instance, spanned, in_pieces=form == program.SLOTS)
-        blocks.update(program.add_blocks(model, family, sets, relax))
+        model = pyo.ConcreteModel(name=instance.name)
+        made = program.add_blocks(model, family, sets, relax)
+        blocks = {**made}
         several = [j for j in jobs if must or sets[j].columns]
 
-    @model.Constraint(
-        several, doc="(4a) every job runs once" if must else "(4a) a job runs at most once"
-    )
-    def eq_4a(_: Model, j: int) -> Expr:
-        return blocks[j].once() if must else blocks[j].chosen <= 1
+        @model.Constraint(
+            several, doc="(4a) every job runs once" if must else "(4a) a job runs at most once"
+        )
+        def eq_4a(_: Model, j: int) -> Expr:
+            return made[j].once() if must else made[j].chosen <= 1
 
-    used = program.add_capacity_rows(model, family, blocks, free)
-    if form == PRINTED:
-        add_quotas(model, family, used, free)
-    revenue = total(
-        block.worth(cache(partial(instance.revenue, instance.jobs[j])))
-        for j, block in blocks.items()
-    )
-    settled = AstraeaSolution(instance, dict(fixed), formulation).objective()
-    model.eq_3 = pyo.Objective(
-        expr=revenue + settled, sense=pyo.maximize, doc="(3) revenue of all tenants"
-    )
+        program.add_capacity_rows(model, family, made, free)
+        model.eq_3 = pyo.Objective(
+            expr=total(
+                block.worth(cache(partial(instance.revenue, instance.jobs[j])))
+                for j, block in made.items()
+            ),
+            sense=pyo.maximize, doc="(3) revenue of all tenants",
+        )  # fmt: skip
+    model.eq_3.expr += AstraeaSolution(instance, dict(fixed), formulation).objective()
     return AstraeaProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
         family=family, fixed=fixed, slots=instance.horizon, blocks=blocks,
@@ -225,21 +210,6 @@ def on_all_servers(used: Mapping[RowKey, list[Expr]]) -> dict[tuple[int, int], l
     """What is used in all, by resource and slot."""
     in_all = grouped(((r, t), term) for (_, r, t), taken in used.items() for term in taken)
     return dict(sorted(in_all.items()))
-
-
-def add_quotas(
-    model: Model, family: Family, used: Mapping[RowKey, list[Expr]], free: CapacityTimeline[Floats]
-) -> None:
-    """(3a), (3b), with the others' use moved to the left: every tenant then has the same row."""
-    in_all = on_all_servers(used)
-    for number, units, capacity in zip(
-        ("3a", "3b"), ("workers", "PSs"), family.capacities, strict=True
-    ):
-        kinds, doc = capacity.kinds, f"{units} within the quotas of all tenants"
-
-        @equation(model, number, doc, [(r - kinds[0], t) for r, t in in_all if r in kinds])
-        def fits(_: Model, r: int, t: int, first: int = kinds.start) -> Expr:
-            return total(in_all[first + r, t]) <= float(free.at(t)[:, first + r].sum())
 
 
 def build_subproblem(

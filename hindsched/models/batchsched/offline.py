@@ -31,11 +31,12 @@ from hindsched.limits import check_count, check_memory
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
 from hindsched.models.batchsched.list_schedule import wspt_schedule
-from hindsched.models.batchsched.printed import BatchschedPrinted
+from hindsched.models.batchsched.printed import SYMBOLS as PRINTED_SYMBOLS
+from hindsched.models.batchsched.printed import printed_program, read_job, write_job
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
 from hindsched.models.windows import sets as windows
-from hindsched.models.windows.block import CapacityRows, Family, WindowJobBlock
+from hindsched.models.windows.block import CapacityRows, Family, PrintedJob, ProgramJob
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 
@@ -49,36 +50,15 @@ FORMS: dict[str, tuple[str, ...]] = {
 """``literal`` is an older word for the printed form of the same problem."""
 SYMBOLS = symbols(
     {
-        ("", "jobs"): "q",
-        ("", "slots"): "d",
         ("", "weighted slots"): "eq_work eq_12a eq_20a",
-        ("", ""): (
-            "eq_2b_one eq_2b_some eq_2c_one eq_2d eq_2d_several eq_2e eq_2f eq_2f_one eq_2f_q "
-            "eq_2f_count eq_2g eq_2h_end eq_2h_last eq_15a eq_15a_several eq_15b_end eq_15b_last"
-        ),
         ("job", "weighted slots"): "eq_2a",
-        ("slot", "jobs"): "e x end",
+        ("slot", "jobs"): "e",
         ("slot", "weighted slots"): "eq_slot eq_end",
-        ("slot", ""): "eq_2j",
-        ("server", "servers"): "on hosts",
-        ("server", ""): "eq_2i eq_2d_on eq_15a_on",
-        ("worker type", "jobs"): "is_m",
-        ("worker type", ""): "eq_2f_m",
-        ("PS type", "jobs"): "is_p",
-        ("PS type", ""): "eq_2f_p",
-        ("server, worker type", ""): "eq_2b eq_2d_y eq_15a_y",
-        ("server, PS type", "PSs"): "s",
-        ("server, PS type", ""): "eq_2c eq_2d_s eq_2i_s eq_15a_s",
-        ("server, worker type, slot", "workers"): "run_y",
-        ("server, worker type, slot", ""): "eq_2h_y eq_15b_y",
-        ("server, PS type, slot", "PSs"): "run_s",
-        ("server, PS type, slot", ""): "eq_2h_s",
-        ("worker type, PS type, one server, workers", "jobs"): "pace",
         ("server, resource, slot", "weighted slots a unit"): "eq_2h eq_15b",
         ("mode, slot, host, on host", "jobs"): "u",
         ("worker type, duration, slot", "weighted slots a worker"): "eq_13c",
         ("worker type, duration, slot, server", "weighted slots a worker"): "eq_2k",
-        ("worker type, duration, slot, server | server, worker type", "workers"): "y",
+        ("worker type, duration, slot, server", "workers"): "y",
     }
 )
 
@@ -106,6 +86,7 @@ class BatchschedProgram(program.WindowProgram[BatchschedSolution]):
     """The offline program (2)/(15)."""
 
     SYMBOLS = SYMBOLS
+    PRINTED_SYMBOLS = PRINTED_SYMBOLS
     OBJECTIVE_UNIT = "weighted slots"
 
 
@@ -148,38 +129,44 @@ def build_offline(
     latest = _latest_completions(instance, fixed, now, incumbent, jobs, in_pieces, policy)
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
-    free, model = windows.left_by(instance, fixed), pyo.ConcreteModel(name=instance.name)
-    blocks = dict[int, WindowJobBlock]()
+    free, blocks = windows.left_by(instance, fixed), dict[int, ProgramJob]()
     if form == PRINTED:
-        model.job = pyo.Block(jobs)
-        for j in jobs:
-            job, first = instance.jobs[j], max(instance.jobs[j].arrival, now)
-            blocks[j] = BatchschedPrinted(model.job[j], family, job, slots, relax, first)
+        model = printed_program(instance, jobs, slots, relax, free.at)
+        fix_before(model, now)
+        blocks.update({j: PrintedJob(model, j, read_job, write_job) for j in jobs})
     else:
         spans = {j: (max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
         columns = windows.num_columns(instance, spans, in_pieces=in_pieces)
         _check_columns(f"the program of {instance.name}", columns, MOST_COLUMNS)
         sets = windows.sets_by_job(instance, spans, in_pieces=in_pieces)
-        blocks.update(program.add_blocks(model, family, sets, relax))
+        model = pyo.ConcreteModel(name=instance.name)
+        made = program.add_blocks(model, family, sets, relax)
+        blocks.update(made)
 
-    @model.Constraint(jobs, doc="(2a) every job runs once")
-    def eq_2a(_: Model, j: int) -> Expr:
-        return blocks[j].once()
+        @model.Constraint(jobs, doc="(2a) every job runs once")
+        def eq_2a(_: Model, j: int) -> Expr:
+            return made[j].once()
 
-    program.add_capacity_rows(model, family, blocks, free)
-    cost = total(float(instance.jobs[j].weight) * block.completion for j, block in blocks.items())
-    decided = sum(
+        program.add_capacity_rows(model, family, made, free)
+        model.objective = pyo.Objective(
+            expr=total(float(instance.jobs[j].weight) * made[j].completion for j in jobs),
+            doc=f"({2 if instance.has_ps else 15}) total weighted completion time",
+        )
+    model.objective.expr += sum(
         float(job.weight) * (fixed[job.name][-1].last + 1)
         for job in instance.jobs if job.name in fixed
-    )  # fmt: skip
-    model.objective = pyo.Objective(
-        expr=cost + decided, sense=pyo.minimize,
-        doc=f"({2 if instance.has_ps else 15}) total weighted completion time",
     )  # fmt: skip
     return BatchschedProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
         family=family, fixed=fixed, slots=slots, blocks=blocks, incumbent=incumbent,
     )  # fmt: skip
+
+
+def fix_before(m: Model, now: int) -> None:
+    """No open job starts before `now`."""
+    for (_, t), start in m.x.items():
+        if t < now:
+            start.fix(0)
 
 
 def build_subproblem(

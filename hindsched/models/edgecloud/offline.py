@@ -21,7 +21,7 @@ from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import base
 from hindsched.models.algebra import Expr, Model
-from hindsched.models.edgecloud.printed import printed_problem_two
+from hindsched.models.edgecloud.printed import printed_program
 from hindsched.models.edgecloud.problem_two import problem_two
 from hindsched.models.edgecloud.relaxations import build_dual
 from hindsched.models.edgecloud.sets import (
@@ -153,7 +153,7 @@ def build_offline(
     if form == base.PRINTED:
         ends = past.locked_ends()
         slots = max([*last.values(), *ends.values()], default=1)
-        model = printed_problem_two(instance, sorted([*past.open_jobs, *ends]), slots, relax)
+        model = printed_program(instance, sorted([*past.open_jobs, *ends]), slots, relax)
         fix_past(model, instance, past)
     else:
         model = problem_two(sets, formulation, relax)

@@ -3,18 +3,6 @@
 A job has D chunks; w counts the edge workers of all servers, p their PSs; s_c is the cloud, whose
 workers of a type are alike, as are its PSs: one number a job and slot stands for them.
 
-==================  ===========  ===================================================================
-paper               here         meaning
-==================  ===========  ===================================================================
-``y_jsw(t)``        ``y``        1 if edge worker w trains the job in slot t; of its type, (2a)
-``y_jsw(t)``, s_c   ``y_cloud``  cloud workers that train it
-``z_jsp(t)``        ``z``        1 if the job's PS is p; of its type (o_jsp = 1)
-``z_jsp(t)``, s_c   ``z_cloud``  1 if its PS is in the cloud
-``zeta_j``          ``zeta``     1 if the whole job, with its PS, is in the cloud
-``c_j``             ``C``        by slot: 1 while the job is unfinished
-``x_jds(t)``        ``x``        chunks of the job that server s stores, where that is limited
-==================  ===========  ===================================================================
-
 Nothing in (2) names a chunk, so that work may move and split from slot to slot. (2b) counts slots
 of work: E B / n_j rounded up, fewer if zeta = 1. Repairs: (2i) is about workers, as a PS needs no
 data; a job's time is c_j - r_j + 1.
@@ -26,11 +14,76 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.algebra import Expr, Model, binary_domain, grouped, integer_domain
+from hindsched.models.algebra import (
+    Expr,
+    Model,
+    binary_domain,
+    grouped,
+    integer_domain,
+    set_equations,
+)
 from hindsched.models.edgecloud.sets import in_steps
 
+NOTATION = {
+    "j": ("job", "job, of [J]"),
+    "t": ("slot", "slot, of [T]"),
+    "s": ("server", "edge server, of [S]"),
+    r"w \in \mathcal{W}_j": (
+        "worker",
+        "edge worker of the job's type (2a); of server s",
+    ),
+    r"p \in \mathcal{P}_j": ("PS", "edge PS of the job's type, o_jsp = 1"),
+    r"\kappa": ("type", "type of workers or PSs in the cloud; [J] of that type"),
+    "y_{jw}(t)": ("y", "1 if edge worker w trains the job in slot t"),
+    r"\bar y_j(t)": ("y_cloud", "y_jsw(t) of the cloud s_c: workers there that train the job"),
+    "z_{jp}(t)": ("z", "1 if the job's PS is p in slot t"),
+    r"\bar z_j(t)": ("z_cloud", "z_jsp(t) of the cloud: 1 if its PS is there"),
+    r"\zeta_j": ("zeta", "1 if the whole job, with its PS, is in the cloud"),
+    "c_j(t)": ("C", "1 while the job is unfinished: their sum is c_j - r_j + 1"),
+    "x_{js}(t)": ("x", "sum of x_jds(t): chunks of the job that server s stores, where limited"),
+    "r_j": ("arrival", "arrival slot"),
+    r"\Delta_{js}": ("upload_slots", "slots until the data is on a server, or in the cloud"),
+    "D_j": ("chunks", "chunks of data"),
+    r"\ell_j": ("edge_slots", "slots that a chunk takes, E_j B_j / n_j rounded up"),
+    r"\bar\ell_j": ("cloud_slots", "the same where the whole job is in the cloud"),
+    "u_j": ("chunk_gb", "GB of a chunk"),
+    "U_s": ("storage_gb", "GB that a server stores"),
+    r"\bar W_\kappa": ("cloud", "workers of a type in the cloud, where limited"),
+    r"\bar P_\kappa": ("cloud", "PSs of a type in the cloud, where limited"),
+}
+RUNNING = r"\sum_{w \in \mathcal{W}_j} y_{jw}(t) + \bar y_j(t)"
+EACH_TYPE = r"\quad \forall \kappa, t \in [T]"
+HOLDING = r"\sum_{p \in \mathcal{P}_j} z_{jp}(t) + \bar z_j(t)"
+EACH_SLOT = r"\quad \forall j \in [J], t \in [T]"
+EQUATIONS = {
+    "objective": r"\min \sum_{j \in [J]} \sum_{t \ge r_j} c_j(t)",
+    "eq_2b": rf"\sum_{{t \in [T]}} \Bigl( {RUNNING} \Bigr) \ge D_j \bigl( \ell_j (1 - \zeta_j)"
+    r" + \bar\ell_j \zeta_j \bigr), \quad \forall j \in [J]",
+    "eq_2c": rf"{RUNNING} \le D_j, {EACH_SLOT}",
+    "eq_2d": r"\sum_{j \in [J] : w \in \mathcal{W}_j} y_{jw}(t) \le 1, \quad \forall w, t \in [T]",
+    "eq_2d_cloud": rf"\sum_{{j \in \kappa}} \bar y_j(t) \le \bar W_\kappa, {EACH_TYPE}",
+    "eq_2e": rf"{RUNNING} \le D_j \Bigl( {HOLDING} \Bigr), {EACH_SLOT}",
+    "eq_2e_one": rf"{HOLDING} \le 1, {EACH_SLOT}",
+    "eq_2f": r"\sum_{j \in [J] : p \in \mathcal{P}_j} z_{jp}(t) \le 1, \quad \forall p, t \in [T]",
+    "eq_2f_cloud": rf"\sum_{{j \in \kappa}} \bar z_j(t) \le \bar P_\kappa, {EACH_TYPE}",
+    "eq_2g": r"\zeta_j \ge 1 - \sum_{t \in [T]} \Bigl( \sum_{w \in \mathcal{W}_j} y_{jw}(t)"
+    r" + \sum_{p \in \mathcal{P}_j} z_{jp}(t) \Bigr), \quad \forall j \in [J]",
+    "eq_2h": r"y_{jw}(t) \le 1 - \zeta_j, \quad \forall j \in [J], w \in \mathcal{W}_j, t \in [T]",
+    "eq_2h_ps": r"z_{jp}(t) \le 1 - \zeta_j,"
+    r" \quad \forall j \in [J], p \in \mathcal{P}_j, t \in [T]",
+    "eq_2i": r"y_{jw}(t) = 0, \quad \forall j \in [J], w \in \mathcal{W}_j, t < r_j + \Delta_{js}",
+    "eq_2i_cloud": r"\bar y_j(t) = 0, \quad \forall j \in [J], t < r_j + \Delta_{js}",
+    "eq_2j": rf"{RUNNING} \le D_j c_j(t), \quad \forall j \in [J], t \ge r_j",
+    "eq_2j_order": r"c_j(t) \le c_j(t - 1), \quad \forall j \in [J], t > r_j",
+    "eq_7a": r"\sum_{w \in \mathcal{W}_j \cap s} y_{jw}(t) \le x_{js}(t),"
+    r" \quad \forall j \in [J], s \in [S], t \ge r_j",
+    "eq_7b": r"\sum_{j \in [J]} u_j x_{js}(t) \le U_s, \quad \forall s \in [S], t \in [T]",
+    "eq_7c": r"\lvert x_{js}(t) - x_{js}(t - 1) \rvert \le D_j (1 - c_j(t)),"
+    r" \quad \forall j \in [J], s \in [S], t > r_j",
+}
 
-def printed_problem_two(
+
+def printed_program(
     instance: EdgecloudInstance, J: list[int], slots: int, relax: bool = False
 ) -> Model:
     """Problem (2), (7) of the jobs J in the slots 1 to `slots`."""
@@ -147,6 +200,7 @@ def printed_problem_two(
         expr=total(m.C.values()), doc="(2) total completion time of the jobs"
     )
     declare_storage(m, instance, J, slots, relax)
+    set_equations(m, EQUATIONS, NOTATION)
     return m
 
 

@@ -1,21 +1,17 @@
-"""One oasis job as a Pyomo block, in three forms; the way from its variables to counts and back.
+"""One oasis job as a Pyomo block, tighter than printed; the way from its variables to counts.
 
 ===============  ===========================================  =============  ===================
 paper            meaning                                      here           indices
 ===============  ===========================================  =============  ===================
 ``y_ih(t)``      workers of the job                           ``y``          server, slot
 ``z_ik(t)``      parameter servers (PSs) of the job           ``z``          server, slot
-``x_i``          the job is admitted                          ``admitted``   (``x``, printed)
+``x_i``          the job is admitted                          ``admitted``
 ``t_i``          the slot in which it ends                    ``u``          end: 1 where it is
 (ours)           workers, if the job ends by this end         ``n``          end, slot
 (ours)           workers up to and with this slot             ``done``       slot
 (ours)           share of the job that has ended by a slot    ``ended``      slot
 ===============  ===========================================  =============  ===================
 
-``printed``
-    (2), (3), (6)-(10) as in the paper, one rule an equation number. Only (8), the largest t with a
-    worker, is no linear one. With a binary for each slot it reads: one end if the job is admitted,
-    no worker after it, a worker in it.
 ``strong``
     Per end slot: exactly the work is done by it, and no more workers than can run if the job ends
     by it. Asking for exactly the work loses nothing: dropping a worker keeps a schedule feasible
@@ -27,7 +23,7 @@ paper            meaning                                      here           ind
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +33,7 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models.algebra import Expr, Model, grouped
-from hindsched.models.oasis.sets import OasisJobSets, OasisSets
+from hindsched.models.oasis.sets import Cell, OasisJobSets, OasisSets
 from hindsched.solutions.oasis.solution import OasisSolution
 
 
@@ -179,49 +175,6 @@ def _end_by_sums(b: Model, job: OasisJobSets) -> None:
         )
 
 
-def add_printed_job(b: Model, job: OasisJobSets, H: range, K: range, domains: Domains) -> None:
-    """Fill a block with a job's variables and rules, on all servers H and K in every slot."""
-    T, before = range(1, job.horizon + 1), range(1, job.first)
-    after = range(job.first, job.horizon + 1)
-    b.x = pyo.Var(domain=domains.choice, doc="(11) the job is admitted")
-    b.y = pyo.Var(H, T, domain=domains.count, doc="(12) workers of a job")
-    b.z = pyo.Var(K, T, domain=domains.count, doc="(13) parameter servers of a job")
-    b.u = pyo.Var(after, domain=domains.choice, doc="(8) the job ends in this slot")
-    b.admitted = pyo.Expression(expr=b.x)
-    b.utility = pyo.Expression(expr=total(job.utilities[e] * b.u[e] for e in after))
-    add_totals(b, job.horizon)
-
-    @b.Constraint(doc="(2) an admitted job does its work")
-    def eq_2(b: Model) -> Expr:
-        return total(b.workers[t] for t in T) >= job.work * b.x
-
-    @b.Constraint(after, doc="(3) no more workers at once than chunks")
-    def eq_3(b: Model, t: int) -> Expr:
-        return b.workers[t] <= job.chunks * b.x
-
-    add_ps_rules(b, job, T, T)
-
-    @b.Constraint(doc="(8) an admitted job has one completion slot")
-    def eq_8_one(b: Model) -> Expr:
-        return total(b.u[e] for e in after) == b.x
-
-    @b.Constraint(after, doc="(8) no worker after the completion slot")
-    def eq_8_none_after(b: Model, t: int) -> Expr:
-        return b.workers[t] <= job.chunks * total(b.u[e] for e in after if e >= t)
-
-    @b.Constraint(after, doc="(8) a worker in the completion slot")
-    def eq_8_busy(b: Model, e: int) -> Expr:
-        return b.u[e] <= b.workers[e]
-
-    @b.Constraint(H, before, doc="(9) no worker before the arrival")
-    def eq_9(b: Model, h: int, t: int) -> Expr:
-        return b.y[h, t] == 0
-
-    @b.Constraint(K, before, doc="(10) no PS before the arrival")
-    def eq_10(b: Model, k: int, t: int) -> Expr:
-        return b.z[k, t] == 0
-
-
 Counts = tuple[Ints, Ints]  # workers and PSs of a job by slot and server, (T, H) and (T, K)
 
 
@@ -235,31 +188,34 @@ def counts_of(solution: OasisSolution, job: OasisJob) -> Counts:
     return workers, ps
 
 
-def load_job(
-    block: Model, job: OasisJob, sets: OasisJobSets, solution: OasisSolution, plan: OasisSets,
-    may_give_up: bool = False,
-) -> None:  # fmt: skip
-    """Set a block's variables from a solution; a job that it does not complete gets nothing.
+def planned(
+    sets: OasisJobSets, solution: OasisSolution, job: OasisJob, given_up: bool = False
+) -> tuple[Ints, Ints, int | None]:
+    """Workers and PSs of a job from its first open slot on, and its last slot if it is completed.
 
-    Unless it may be given up: then it has what ran of it. Exactly the work that is left is done.
+    Exactly the work that is left is done; a job that is not completed has nothing, unless it is
+    `given_up`: then it has what ran of it.
     """
     workers, ps = counts_of(solution, job)
     workers[: sets.first - 1], ps[: sets.first - 1] = 0, 0
     completed = solution.completion(job.name) is not None
-    if completed or not may_give_up:
+    if completed or not given_up:
         _keep_first(workers, sets.work if completed else 0)
     drop_idle_ps(solution.instance, job, workers, ps)
+    busy = np.flatnonzero(workers.any(axis=1))
+    return workers, ps, int(busy[-1]) + 1 if completed and busy.size else None
+
+
+def load_job(block: Model, workers: Ints, ps: Ints, last: int | None, plan: OasisSets) -> None:
+    """Set a block's variables from what is `planned`."""
     for variable, counts, servers in ((block.y, workers, plan.workers), (block.z, ps, plan.ps)):
         for (server, t), var in variable.items():
             var.set_value(int(counts[t - 1, servers.members[server]].sum()))
     in_slot = workers.sum(axis=1)
-    last = int(np.flatnonzero(in_slot)[-1]) + 1 if completed and in_slot.any() else None
     end = None if last is None else min((e for e in block.u if e >= last), default=None)
     for e, var in block.u.items():
         var.set_value(int(e == end))
-    if block.component("x") is not None:
-        block.x.set_value(int(end is not None))
-    elif block.component("n") is not None:  # strong; neither where jobs may be given up
+    if block.component("n") is not None:  # strong; neither where jobs may be given up
         for (e, t), var in block.n.items():
             var.set_value(int(in_slot[t - 1]) if e == end else 0)
     elif block.component("done") is not None:
@@ -281,16 +237,18 @@ def _keep_first(counts: Ints, number: int) -> None:
     flat[:] = np.clip(number - (np.cumsum(flat) - flat), 0, flat)
 
 
-def read_job(block: Model, instance: OasisInstance, job: OasisJob) -> Counts:
+def counts_at(
+    instance: OasisInstance, job: OasisJob, y: Mapping[Cell, Expr], z: Mapping[Cell, Expr]
+) -> Counts:
     """A job's workers and PSs at the variables' values, no PS of them idle."""
-    workers = _counts_at(block.y, len(instance.worker_servers), instance.horizon)
-    ps = _counts_at(block.z, len(instance.ps_servers), instance.horizon)
+    workers = _whole_counts(y, len(instance.worker_servers), instance.horizon)
+    ps = _whole_counts(z, len(instance.ps_servers), instance.horizon)
     drop_idle_ps(instance, job, workers, ps)
     return workers, ps
 
 
-def _counts_at(variable: Expr, servers: int, horizon: int) -> Ints:
+def _whole_counts(variables: Mapping[Cell, Expr], servers: int, horizon: int) -> Ints:
     counts = np.zeros((horizon, servers), dtype=np.int64)
-    for (server, t), var in variable.items():
-        counts[t - 1, server] = round(var.value or 0.0)
+    for (server, t), variable in variables.items():
+        counts[t - 1, server] = round(variable.value or 0.0)
     return counts

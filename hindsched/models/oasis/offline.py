@@ -1,9 +1,11 @@
 """The oasis family's offline program (1)-(13), its subproblem (27) and its dual (19) in Pyomo.
 
+As the paper prints it, it stands in `printed.py`; in the forms of `block.py` it is tighter:
+
 ==================  =====================================================  ======================
 paper               here                                                   indices
 ==================  =====================================================  ======================
-``x_i``             ``job[i].x`` (printed), ``job[i].admitted``            job
+``x_i``             ``job[i].admitted``                                    job
 ``y_ih(t)``         ``job[i].y``                                           server, slot
 ``z_ik(t)``         ``job[i].z``                                           server, slot
 ``t_i``             ``job[i].u``: 1 at the completion                      slot
@@ -33,18 +35,20 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.arrays import Floats
+from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import base
 from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
 from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.models.oasis import block as blocks
-from hindsched.models.oasis.sets import OasisSets, Servers
+from hindsched.models.oasis.printed import SYMBOLS as PRINTED_SYMBOLS
+from hindsched.models.oasis.printed import printed_program
+from hindsched.models.oasis.sets import Cell, OasisSets, Servers
 from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
 from hindsched.solutions.oasis.solution import OasisSolution
 
-FORMS = {"standard": ("strong", "cumulative", "printed")}
+FORMS = {"standard": ("strong", "cumulative", base.PRINTED)}
 STRONG_SIZE, RELAXED_STRONG_SIZE = 60_000, 6_000
 """Triples (job, end, slot) up to which the strong form is the default, and in a relaxation: its
 program takes the simplex method far longer than the cumulative one, whose bound is nearly as good.
@@ -58,25 +62,21 @@ class OasisNames(DeclarativeProgram):
 
     SYMBOLS = symbols(
         {
-            ("", "jobs"): "x",
             ("", "utility a worker-slot"): "eq_2_all",
-            ("", ""): "eq_8_one",
             ("", "utility a job"): "eq_11",
             ("slot", "worker-slots"): "done",
             ("slot", "jobs"): "ended",
-            ("slot", "utility a worker-slot"): "eq_2_sum",
+            ("slot", "utility a worker-slot"): "eq_2 eq_2_sum",
             ("slot", ""): "eq_6 eq_8_sum",
             ("slot", "utility a PS"): "eq_7",
-            ("slot", "utility a worker"): "eq_8 eq_8_none_after",
-            ("slot |", "utility a worker-slot"): "eq_2",
+            ("slot", "utility a worker"): "eq_8",
             ("end", "jobs"): "u",
-            ("end", ""): "eq_8_busy",
             ("end, slot", "workers"): "n",
             ("end, slot | slot", "utility a worker"): "eq_3",
             ("worker server, slot", "workers"): "y",
-            ("worker server, slot", "utility a worker"): "eq_9 eq_30",
+            ("worker server, slot", "utility a worker"): "eq_30",
             ("PS server, slot", "PSs"): "z",
-            ("PS server, slot", "utility a PS"): "eq_10 eq_31",
+            ("PS server, slot", "utility a PS"): "eq_31",
             ("worker server, resource, slot", "utility a server's whole capacity"): "eq_4",
             ("PS server, resource, slot", "utility a server's whole capacity"): "eq_5",
         }
@@ -104,6 +104,8 @@ class OasisNames(DeclarativeProgram):
 class OasisProgram(OasisNames, base.OfflineProgram[OasisSolution]):
     """The offline program (1)-(13), server by server."""
 
+    PRINTED_SYMBOLS = PRINTED_SYMBOLS
+
     may_give_up: bool = False  # a job may be begun and dropped: its rows count as use alone
 
     def load(self, solution: OasisSolution) -> None:
@@ -112,8 +114,11 @@ class OasisProgram(OasisNames, base.OfflineProgram[OasisSolution]):
         for i, sets in self.plan.jobs.items():
             job = self.instance.jobs[i]
             given_up = self.may_give_up and job.name in rows
-            shown = begun if given_up else solution
-            blocks.load_job(self.model.job[i], job, sets, shown, self.plan, given_up)
+            counts = blocks.planned(sets, begun if given_up else solution, job, given_up)
+            if self.form == base.PRINTED:
+                load_printed(self.model, i, *counts)
+            else:
+                blocks.load_job(self.model.job[i], *counts, self.plan)
 
     def extract(self) -> OasisSolution | None:
         """Read the solution at the variables' values; jobs whose ``admitted`` is 0 are left out."""
@@ -121,13 +126,12 @@ class OasisProgram(OasisNames, base.OfflineProgram[OasisSolution]):
         for i, job in enumerate(self.instance.jobs):
             ran = blocks.counts_of(plan.fixed, job)
             if i in plan.jobs:
-                block = self.model.job[i]
-                admitted = round(pyo.value(block.admitted, exception=False) or 0) == 1
+                chosen, y, z = self._job(i)
+                admitted = round(pyo.value(chosen, exception=False) or 0) == 1
                 if not admitted and not self.may_give_up:
                     continue
-                for counts, more in zip(
-                    ran, blocks.read_job(block, self.instance, job), strict=True
-                ):
+                planned = blocks.counts_at(self.instance, job, y, z)
+                for counts, more in zip(ran, planned, strict=True):
                     counts += more
                 done = int(np.searchsorted(ran[0].sum(axis=1).cumsum(), self.instance.work_of(job)))
                 ran[0][done + 1 :] = ran[1][done + 1 :] = 0
@@ -141,6 +145,14 @@ class OasisProgram(OasisNames, base.OfflineProgram[OasisSolution]):
         solution.given_up = self._solution(begun).assignments()
         return solution
 
+    def _job(self, i: int) -> tuple[Expr, Mapping[Cell, Expr], Mapping[Cell, Expr]]:
+        """Whether a job is admitted, and its workers and PSs."""
+        if self.form != base.PRINTED:
+            block = self.model.job[i]
+            return block.admitted, block.y, block.z
+        m = self.model
+        return m.x[i], *({k[1:]: v for k, v in n.items() if k[0] == i} for n in (m.y, m.z))
+
     def _solution(self, ran: Mapping[str, blocks.Counts]) -> OasisSolution:
         workers, ps = ({name: counts[side] for name, counts in ran.items()} for side in (0, 1))
         return OasisSolution(self.instance, workers, ps, formulation=self.formulation)
@@ -150,9 +162,11 @@ class OasisProgram(OasisNames, base.OfflineProgram[OasisSolution]):
         prices, plan = dict[str, Floats](), self.plan
         for rows, servers in ((self.model.eq_4, plan.workers), (self.model.eq_5, plan.ps)):
             shape = servers.size.sum(), servers.capacity.shape[1], self.instance.horizon
-            array = prices[servers.name] = np.zeros(shape)
+            array, printed = np.zeros(shape), self.form == base.PRINTED
             for (server, r, t), price in base.row_prices(rows, duals).items():
-                array[servers.members[server], r, t - 1] = price / servers.capacity[server, r]
+                whole = 1.0 if printed else servers.capacity[server, r]  # that a price is of
+                array[servers.members[server], r, t - 1] = price / whole
+            prices[servers.name] = array
         return prices
 
 
@@ -187,14 +201,18 @@ def build_offline(
     them apart. A job that is neither locked nor rejected keeps what ran before ``commitments.now``
     if it is admitted, and may still be given up; so may all by a policy that decides as it runs.
     """
-    aggregate = aggregate and form != "printed"
+    aggregate = aggregate and form != base.PRINTED
     plan = OasisSets.of(instance, commitments, grouped=aggregate)
     if form is None:
         size = sum(sets.size for sets in plan.jobs.values())
         form = "strong" if size <= (RELAXED_STRONG_SIZE if relax else STRONG_SIZE) else "cumulative"
     give_up = policy is not None and policy.kind == base.RUN
-    domains = blocks.RELAXED if relax else blocks.Domains()
-    model = write_rules(instance, plan, form, domains, may_give_up=give_up)
+    if form == base.PRINTED:
+        model = printed_program(instance, plan, relax)
+        fix_history(model, instance, plan)
+    else:
+        domains = blocks.RELAXED if relax else blocks.Domains()
+        model = write_rules(instance, plan, form, domains, may_give_up=give_up)
     made = OasisRelaxation if aggregate else OasisProgram
     return made(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
@@ -202,18 +220,36 @@ def build_offline(
     )  # fmt: skip
 
 
+def fix_history(m: Model, instance: OasisInstance, plan: OasisSets) -> None:
+    """Fix what ran of the open jobs, whose work is less by it, and add what the others earn."""
+    for counts in (m.y, m.z):
+        for (i, _, t), count in counts.items():
+            if instance.jobs[i].arrival <= t < plan.jobs[i].first:
+                count.fix(0)
+    m.eq_1.expr += sum(plan.decided.values())
+
+
+def load_printed(m: Model, i: int, workers: Ints, ps: Ints, last: int | None) -> None:
+    """Set a job's variables of the printed program from what is planned."""
+    m.x[i].set_value(int(last is not None))
+    for variable, counts in ((m.y, workers), (m.z, ps)):
+        for t, server in np.ndindex(*counts.shape):
+            if not variable[i, server, t + 1].fixed:
+                variable[i, server, t + 1].set_value(int(counts[t, server]))
+    for t in range(1, len(workers) + 1):
+        if (i, t) in m.u:
+            m.u[i, t].set_value(int(t == last))
+
+
 def write_rules(
     instance: OasisInstance, plan: OasisSets, form: str, domains: blocks.Domains, *,
     may_give_up: bool = False,
 ) -> Model:  # fmt: skip
     """All blocks, what they share (4) (5), and the utility (1)."""
-    jobs, H, K = plan.jobs, range(len(plan.workers.members)), range(len(plan.ps.members))
+    jobs = plan.jobs
 
     def job_rules(b: Model, i: int) -> None:
-        if form == "printed":
-            blocks.add_printed_job(b, jobs[i], H, K, domains)
-        else:
-            blocks.add_job(b, jobs[i], form, domains, may_give_up=may_give_up)
+        blocks.add_job(b, jobs[i], form, domains, may_give_up=may_give_up)
 
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block(list(jobs), rule=job_rules)
@@ -268,7 +304,8 @@ class OasisSubproblem(OasisNames, base.Subproblem):
 
     def extract(self) -> OasisSolution:
         job = self.instance.jobs[self.position]
-        workers, ps = blocks.read_job(self.model.job[self.position], self.instance, job)
+        block = self.model.job[self.position]
+        workers, ps = blocks.counts_at(self.instance, job, block.y, block.z)
         deployed = {job.name: workers}, {job.name: ps}
         return OasisSolution(self.instance, *deployed, formulation=self.formulation)
 

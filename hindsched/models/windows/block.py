@@ -20,11 +20,10 @@ none: the same columns with windows of one slot. What links them is the work tha
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyomo.environ as pyo
@@ -94,44 +93,40 @@ def equation(
     return add
 
 
-class WindowJobBlock(ABC):
-    """A job's Pyomo block in any form: its part of an objective, the way to and from schedules."""
+class ProgramJob(Protocol):
+    """A job in a program of any form: the way to and from schedules."""
 
-    block: Model
-
-    @property
-    @abstractmethod
-    def chosen(self) -> Expr:
-        """1 if the job runs."""
-
-    def once(self) -> Expr:
-        """The row by which the job runs."""
-        chosen = self.chosen
-        return pyo.Constraint.Infeasible if isinstance(chosen, int) else chosen == 1
-
-    @abstractmethod
-    def worth(self, value: Callable[[int], float]) -> Expr:
-        """The value of the last slot in which the job runs."""
-
-    @property
-    def completion(self) -> Expr:
-        """The slot after the last one in which the job runs."""
-        return self.worth(lambda last: last + 1.0)
-
-    @abstractmethod
-    def uses(self) -> Iterator[Use]:
-        """What the variables use of servers in slots."""
-
-    @abstractmethod
     def read(self) -> list[WindowRow]:
         """Rows at the variables' values, by time; none if the job is not scheduled."""
 
-    @abstractmethod
     def write(self, rows: Sequence[WindowRow]) -> None:
         """Set the variables to rows."""
 
 
-class ModesJob(WindowJobBlock):
+@dataclass(frozen=True)
+class PrintedJob:
+    """A job in a printed program, whose variables have it as their first index."""
+
+    model: Model
+    job: int
+    read_job: Callable[[Model, int], list[WindowRow]]
+    write_job: Callable[[Model, int, WindowRow], None]
+
+    def read(self) -> list[WindowRow]:
+        """The row at the variables' values, if the job is scheduled."""
+        return self.read_job(self.model, self.job)
+
+    def write(self, rows: Sequence[WindowRow]) -> None:
+        """Set the variables to rows, all others to 0."""
+        for variable in self.model.component_objects(pyo.Var):
+            for key, item in variable.items():
+                if (key[0] if isinstance(key, tuple) else key) == self.job:
+                    item.set_value(0, skip_validation=True)
+        for row in rows:
+            self.write_job(self.model, self.job, row)
+
+
+class ModesJob:
     """A job by its modes: the variables ``u``, ``y`` and, in pieces, ``e``."""
 
     def __init__(self, block: Model, family: Family, job: WindowJobSets, relax: bool) -> None:
@@ -187,15 +182,28 @@ class ModesJob(WindowJobBlock):
 
     @property
     def chosen(self) -> Expr:
+        """1 if the job runs."""
         return total((self.block.u if self.job.pieces is None else self.block.e).values())
 
+    def once(self) -> Expr:
+        """The row by which the job runs."""
+        chosen = self.chosen
+        return pyo.Constraint.Infeasible if isinstance(chosen, int) else chosen == 1
+
+    @property
+    def completion(self) -> Expr:
+        """The slot after the last one in which the job runs."""
+        return self.worth(lambda last: last + 1.0)
+
     def worth(self, value: Callable[[int], float]) -> Expr:
+        """The value of the last slot in which the job runs."""
         if self.job.pieces is not None:
             return total(value(t) * end for t, end in self.block.e.items())
         last = self.job.last_slot
         return total(value(last(column)) * chosen for column, chosen in self.block.u.items())
 
     def uses(self) -> Iterator[Use]:
+        """What the variables use of servers in slots."""
         for (k, t, n, g), chosen in self.block.u.items():
             mode = self.job.modes[k]
             if n >= 0:
@@ -204,6 +212,7 @@ class ModesJob(WindowJobBlock):
             yield beside, h, range(t, t + length), self.cluster.worker_demand[m]
 
     def read(self) -> list[WindowRow]:
+        """Rows at the variables' values, by time."""
         chosen = [c for c in self.job.columns if (self.block.u[c].value or 0.0) >= 0.5]
         rows = []
         for k, t, n, g in sorted(chosen, key=lambda column: column[1]):

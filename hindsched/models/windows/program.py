@@ -24,7 +24,7 @@ from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
 from hindsched.models.base import Duals, OfflineProgram, Prices, Subproblem, row_prices
 from hindsched.models.declared import DeclarativeProgram
 from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
-from hindsched.models.windows.block import Family, ModesJob, WindowJobBlock, equation
+from hindsched.models.windows.block import Family, ModesJob, ProgramJob, equation
 from hindsched.models.windows.sets import Spans, WindowJobSets, host_use, sets_by_job
 from hindsched.solutions.base import Solution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
@@ -51,7 +51,7 @@ class WindowProgram(WindowNames, OfflineProgram[Planned]):
 
     fixed: Mapping[str, Sequence[WindowRow]]  # rows of the jobs that can no longer change
     slots: int  # last slot
-    blocks: Mapping[int, WindowJobBlock]
+    blocks: Mapping[int, ProgramJob]
 
     def extract(self) -> Planned:
         rows = {j: block.read() for j, block in self.blocks.items()}
@@ -103,7 +103,7 @@ def add_blocks(
 def add_capacity_rows(
     model: Model,
     family: Family,
-    blocks: Mapping[int, WindowJobBlock],
+    blocks: Mapping[int, ModesJob],
     free: CapacityTimeline[Floats],
 ) -> dict[RowKey, list[Expr]]:
     """What all jobs use of a server's resource in a slot is what is free there; return the use."""
@@ -122,7 +122,7 @@ class WindowSubproblem(WindowNames, Subproblem):
     """One job's best schedule at prices: its block with mutable prices and what is left."""
 
     slots: int  # that have prices; what lies behind them cannot be used
-    block: WindowJobBlock
+    block: ModesJob
 
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set prices and what is left, by the capacities' names, shape (servers, kinds, slots)."""

@@ -43,25 +43,34 @@ def improve(
     """Evaluate candidates until there are `most`, the time is over or somebody stops it.
 
     ``propose(best, number)`` makes a candidate, ``evaluate`` its score and why it has none;
-    ``save`` is told what was found after every batch.
+    ``save`` is told what was found after every batch. Of a batch that does not end in time the best
+    is kept, but not saved: who goes on makes it again.
     """
-    begun = time.monotonic()
+    until = time.monotonic() + seconds
     done, best, score, message = found.done, found.best, found.score, found.message
-    with Parallel(n_jobs=max(1, workers)) as pool:
+
+    def over() -> bool:
+        return stop() or time.monotonic() > until
+
+    with Parallel(n_jobs=max(1, workers), return_as="generator") as pool:
         while done < most:
             numbers = range(done, int(min(most, done - done % BATCH + BATCH)))
             batch = [propose(best, number) for number in numbers]
-            for made, (own, why) in zip(
-                batch, pool(delayed(evaluate)(made) for made in batch), strict=True
-            ):
+            scores = pool(delayed(_within)(evaluate, made, until) for made in batch)
+            for made, (own, why) in zip(batch, scores, strict=True):
                 message = why or message
                 if own > score:
                     best, score = made, own
+            if over():
+                return Found(done, best, score, "interrupted" if stop() else "time", message)
             done = numbers[-1] + 1
             save(Found(done, best, score, "work", message))
-            if stop() or time.monotonic() - begun > seconds:
-                return Found(done, best, score, "interrupted" if stop() else "time", message)
     return Found(done, best, score, "work", message)
+
+
+def _within(evaluate: Callable[[T], tuple[float, str]], made: T, until: float) -> tuple[float, str]:
+    """A candidate's score, or none where the time is over."""
+    return evaluate(made) if time.monotonic() <= until else (-math.inf, "")
 
 
 def shrink(

@@ -7,8 +7,9 @@ import shlex
 from typing import Annotated
 
 import hindsched as hs
+from hindsched.analysis.foresight.mixed import tree_lines
 from hindsched.cli import settings as opt
-from hindsched.cli.output import emit_json, say, tell
+from hindsched.cli.output import emit_json, say, show_rows, tell
 from hindsched.errors import INTERRUPTED
 
 
@@ -54,6 +55,11 @@ def adversary(
         emit_json(found.to_dict())
     else:
         say(f"{facts['evaluations']} candidates in {facts['seconds']:.1f} s ({facts['ended']})")
+        again = zip(found.rows(), found.replayed, strict=True)
+        show_rows("", [{**row, "replayed": value} for row, value in again])
+        tell("The best policy, choice by choice:")
+        for line in tree_lines(found.futures, found.tree):
+            tell(line)
         for sentence in found.sentences():
             tell(sentence)
         if output is not None:

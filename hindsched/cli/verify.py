@@ -81,16 +81,16 @@ def _verify_folder(folder: str, as_json: bool) -> int:
         data = {"combined_score": stated, "wrong": wrong}
         follows = "does not follow" if wrong else "follows"
         sentence = f"score {stated!r} {follows} from the folder's schedules and certificates"
-    elif (Path(folder) / "foresight.json").exists():
-        wrong = verify_foresight(folder)
-        data = {"wrong": wrong}
-        sentence = "policies and certificates " + ("do not hold" if wrong else "hold")
-        if unproven := read_json(Path(folder) / "foresight.json")["unproven"]:
-            sentence += f"; the solver's word alone is behind {', '.join(unproven)}"
     elif (Path(folder) / "adversary.json").exists():
         wrong = verify_adversary(folder)
         data = {"wrong": wrong}
         sentence = "what nobody can do " + ("does not follow" if wrong else "follows")
+        sentence += _on_a_solvers_word(folder)
+    elif (Path(folder) / "foresight.json").exists():
+        wrong = verify_foresight(folder)
+        data = {"wrong": wrong}
+        sentence = "policies and certificates " + ("do not hold" if wrong else "hold")
+        sentence += _on_a_solvers_word(folder)
     else:
         store = ResultStore.open(folder)
         damages, records = [*store.damages(), *store.recompute()], len(store.records())
@@ -104,3 +104,11 @@ def _verify_folder(folder: str, as_json: bool) -> int:
         for line in (*(f"wrong: {line}" for line in wrong), sentence):
             tell(line)
     return 1 if wrong else 0
+
+
+def _on_a_solvers_word(folder: str) -> str:
+    """The ends that no file of the folder proves, with what is stated of them."""
+    stated = read_json(Path(folder) / "foresight.json")
+    ends = [line.partition(": ")[::2] for line in stated["unproven"]]
+    words = [f"{name} {end} {stated[name][end]}" if end else name for name, end in ends]
+    return f"; NOT PROVEN, a solver's word alone: {', '.join(words)}" if words else ""

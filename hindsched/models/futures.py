@@ -116,12 +116,16 @@ class Futures:
         """Latest slot in which anything is told in any scenario."""
         return max(slot for jobs in self._histories for slot, _ in jobs)
 
+    @property
+    def reveal_delay(self) -> int:
+        """Slots from a job's arrival until an algorithm is told of it."""
+        return int(family_models(self.instances[0].family).reveal_delay)
+
     @cached_property
     def _histories(self) -> list[list[tuple[int, str]]]:
         """Slot and record of each job of each scenario."""
-        delay = family_models(self.instances[0].family).reveal_delay
         return [
-            [(instance.arrival_of(job) + delay, canonical_json(record))
+            [(instance.arrival_of(job) + self.reveal_delay, canonical_json(record))
              for job, record in zip(instance.jobs, instance.to_dict()["jobs"], strict=True)]
             for instance in self.instances
         ]  # fmt: skip

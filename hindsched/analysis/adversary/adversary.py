@@ -10,45 +10,49 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from hindsched.analysis.adversary.shapes import Shapes
-from hindsched.analysis.bounds import written_down
-from hindsched.analysis.foresight.certificates import GUARANTEE
-from hindsched.analysis.foresight.game import (
-    DETERMINISTIC,
-    game_of,
-    graph_certificate,
-    hindsight_of,
-    playable,
+from hindsched.analysis.bounds import Bounds, written_down, written_up
+from hindsched.analysis.foresight.foresight import Foresight, foresight
+from hindsched.analysis.foresight.game import game_of, is_playable
+from hindsched.analysis.foresight.mixed import (
+    Choice,
+    MixedPolicy,
+    mean_values,
+    policy_tree,
+    replayed,
+    tree_lines,
 )
-from hindsched.analysis.foresight.play import GamePolicy
-from hindsched.analysis.foresight.states import PolicyValue, StateGame
+from hindsched.analysis.foresight.search import all_futures
 from hindsched.analysis.local_search import Found, improve, shrink
 from hindsched.analysis.sweep import check_workers
 from hindsched.analysis.tables import jsonable
+from hindsched.analysis.tasks import theorem_of
 from hindsched.errors import HindschedError, InputError, SolveFailed
 from hindsched.instances.base import Instance, whole_number
-from hindsched.instances.io import read_json, write, write_json
+from hindsched.instances.io import read_json, write_json
 from hindsched.instances.search_space import find_space
 from hindsched.json_types import Draft, JsonObject
 from hindsched.kernel import RefusedFile
 from hindsched.kernel.reading import limited
+from hindsched.models.base import COMMIT, POLICIES
 from hindsched.models.futures import Futures
-from hindsched.solutions.base import Solution, write_solution
+from hindsched.online.registry import algorithms
+from hindsched.solvers.door.work import catch_interrupt, counting
 
-FORMAT, RESULT, STATE, POLICY = (
-    "hindsched-adversary/1", "adversary.json", "search.json", "policy.json"
-)  # fmt: skip
+FORMAT, RESULT, STATE = "hindsched-adversary/1", "adversary.json", "search.json"
 DEFAULT_SECONDS, SEARCH_SHARE = 60.0, 0.7
 STEPS = 1_500_000  # of the kernel for a candidate's states: a limit that no clock sets
+COLUMN_SECONDS = 4.0  # of work for a candidate by columns, which no clock sets either
 MOST_SHRUNK = 600
-CLAIMS = GUARANTEE, DETERMINISTIC
+BEST = "best policy"
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,22 @@ class GameSettings:
     policies: str
     formulation: str
     deterministic: bool  # whether policies that randomise do not count
+    playable: bool  # whether the kernel plays the game; else its value is by columns
 
     def evaluate(self, tree: Draft) -> tuple[float, str]:
         """The ratio below which no online algorithm is on a tree; why there is none."""
         try:
+            futures = self.shapes.instances(tree)
+            if not self.playable:
+                with counting():
+                    found = foresight(
+                        futures, algorithms=[], policies=self.policies,
+                        formulation=self.formulation, time_limit=COLUMN_SECONDS,
+                    )  # fmt: skip
+                chosen = found.guarantee_deterministic if self.deterministic else found.guarantee
+                return ratio_of(chosen, found.is_maximised), ""
             with limited({"steps": STEPS}):
-                states = game_of(self.shapes.instances(tree), self.policies, self.formulation)
+                states = game_of(futures, self.policies, self.formulation)
                 optima = [states.alone(s)[0] for s in range(states.size)]
                 if min(optima) <= 0:
                     return -math.inf, "a future is worth nothing"
@@ -74,12 +88,7 @@ class GameSettings:
                     value = states.randomised(optima).value
         except (HindschedError, RefusedFile) as error:
             return -math.inf, str(error)
-        return ratio_of(value, states.up), ""
-
-
-def ratio_of(share: float, up: bool) -> float:
-    """The competitive ratio of who promises a share of hindsight, or a factor of it."""
-    return (1 / share if share > 0 else math.inf) if up else share
+        return ratio_of(Bounds(value, value), states.up), ""
 
 
 def adversary(
@@ -132,8 +141,6 @@ def adversary(
     >>> found.ratio > 1
     True
     """
-    from hindsched.solvers.door.work import catch_interrupt
-
     if not ranges or "jobs" not in ranges:
         ranges = {**(ranges or {}), "jobs": [1, 2]}
     space = find_space(family, preset).with_ranges(ranges)
@@ -147,8 +154,11 @@ def adversary(
     shapes = Shapes(space, jobs, futures)
     first = space.instance(space.candidate(np.random.default_rng(seed)))
     formulation = first.check_formulation(formulation)
-    policies = policies or playable(first, formulation)
-    question = GameSettings(shapes, policies, formulation, deterministic)
+    if policies not in (None, *POLICIES):
+        raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
+    played = [p for p in POLICIES if is_playable(first, formulation, p)]
+    policies = policies or next(iter(played), COMMIT)
+    question = GameSettings(shapes, policies, formulation, deterministic, policies in played)
     asked = jsonable(
         [family, preset, policies, formulation, ranges, jobs, futures, deterministic, seed]
     )
@@ -192,7 +202,11 @@ def adversary(
         )
     facts = {"seed": seed, "ended": found.ended, "found": found.score, "seconds": searched,
              "evaluations": found.done}  # fmt: skip
-    made = Adversary.of(shapes.instances(best), policies, formulation, facts)
+    left = math.inf if time_limit is None else begun + time_limit - time.monotonic()
+    made = replace(
+        Adversary.of(shapes.instances(best), policies, formulation,
+                     max(1.0, min(left, DEFAULT_SECONDS))), search=facts,
+    )  # fmt: skip
     if place is not None:
         made.write(place)
     return made
@@ -214,100 +228,160 @@ class Adversary:
     True
     """
 
-    futures: Futures
-    policies: str
-    formulation: str
-    optima: tuple[float, ...]
-    hindsight: tuple[Solution, ...] = field(repr=False)  # optimal schedules
-    certificates: Mapping[str, JsonObject] = field(repr=False)
-    best: PolicyValue = field(repr=False)  # the best randomised policy
-    states: StateGame = field(repr=False)
-    search: Mapping[str, Any] = field(repr=False)
+    found: Foresight  # what is known of the futures
+    search: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
         cls, instances: Sequence[Instance], policies: str, formulation: str | None = None,
-        search: Mapping[str, Any] | None = None,
+        time_limit: float = DEFAULT_SECONDS,
     ) -> Adversary:  # fmt: skip
-        """The game of given futures, with its proofs."""
-        futures = Futures.of(instances)
-        formulation = futures.instances[0].check_formulation(formulation)
-        states = game_of(futures.instances, policies, formulation)
-        optima, schedules = hindsight_of(states, futures, formulation)
-        best = states.randomised(optima)
-        certificates = {
-            claim: graph_certificate(futures, policies, formulation, claim, states, best, schedules)
-            for claim in CLAIMS
-        }
-        return cls(futures, policies, formulation, tuple(optima), schedules, certificates, best,
-                   states, search or {})  # fmt: skip
+        """The game of given futures, with its proofs, and the paper's own algorithm on them."""
+        return cls(foresight(
+            instances, policies=policies, formulation=formulation, time_limit=time_limit
+        ))  # fmt: skip
+
+    @property
+    def futures(self) -> Futures:
+        """The futures."""
+        return self.found.futures
+
+    @property
+    def policies(self) -> str:
+        """The class of online policies."""
+        return self.found.policies
 
     @property
     def ratio(self) -> float:
         """No online algorithm, randomised or not, has a competitive ratio below this."""
-        return ratio_of(float(self.certificates[GUARANTEE]["bound"]), self.states.up)  # type: ignore[arg-type]
+        return ratio_of(self.found.guarantee, self.found.is_maximised)
 
     @property
     def ratio_deterministic(self) -> float:
         """None that does not randomise has one below this."""
-        return ratio_of(float(self.certificates[DETERMINISTIC]["bound"]), self.states.up)  # type: ignore[arg-type]
+        return ratio_of(self.found.guarantee_deterministic, self.found.is_maximised)
 
-    @cached_property
-    def policy(self) -> GamePolicy:
-        """The best randomised policy, as an online algorithm for `simulate`."""
-        return GamePolicy(self.states, self.best.moves)
+    @property
+    def optima(self) -> list[float]:
+        """What who sees the future reaches in each of them."""
+        return [own.objective() for own in self.found.clairvoyant if own is not None]
 
     @property
     def expected(self) -> list[float]:
-        """What it reaches in every future, in expectation."""
-        return self.states.expected(self.best.moves)
+        """What the best randomised policy reaches in each of them, in expectation."""
+        return mean_values(self.found.mixture, len(self.futures))
+
+    @property
+    def policy(self) -> MixedPolicy:
+        """The best randomised policy, as an online algorithm for `simulate`."""
+        return MixedPolicy(self.futures, self.found.mixture, self.policies)
+
+    @property
+    def replayed(self) -> list[float]:
+        """What the simulator says of it: as `expected`."""
+        found = self.found
+        return replayed(found.futures, found.mixture, found.policies, found.formulation)
+
+    @property
+    def tree(self) -> tuple[Choice, ...]:
+        """What it does, choice by choice; `str` of an adversary draws it."""
+        return policy_tree(self.futures, self.found.mixture, self.policies)
+
+    def rows(self) -> list[JsonObject]:
+        """Each future: what hindsight, the best policy and the paper's algorithm make of it."""
+        found, made, expected = self.found, list[JsonObject](), self.expected
+        for s, instance in enumerate(self.futures.instances):
+            row: JsonObject = {"future": instance.name, "jobs": len(instance.jobs)}
+            row |= {"hindsight": self.optima[s], BEST: expected[s]}
+            for name, runs in found.runs.items():
+                row[name] = fmean(run.values[s] for run in runs)
+            made.append(row)
+        return made
+
+    @property
+    def theorem(self) -> JsonObject | None:
+        """The largest ratio that the paper's theorem promises here, and what it lacks."""
+        first = self.futures.instances[0]
+        name = next(iter(algorithms(first.family)))
+        stated = [theorem_of(each, name) for each in (*self.futures.instances,
+                                                      all_futures(self.futures))]  # fmt: skip
+        known = [each for each in stated if each and each["kind"] == "ratio" and each["value"]]
+        if not known:
+            return None
+        lacking = {a["name"] for each in known for a in each["assumptions"] if not a["holds"]}
+        value = max(float(each["value"]) for each in known)
+        return {"algorithm": name, "value": value, "lacking": sorted(lacking)}
 
     def sentences(self) -> list[str]:
         """What was found, in words."""
-        first = self.futures.instances[0]
-        return [
-            f"No online algorithm of {first.family} ({self.formulation}) that decides "
-            f"{'all of a job at its arrival' if self.policies == 'commit' else 'slot by slot'}, "
+        first, found, theorem = self.futures.instances[0], self.found, self.theorem
+        rows: list[Any] = self.rows()
+        how = "all of a job at its arrival" if self.policies == COMMIT else "slot by slot"
+        known, up = found.unproven, found.is_maximised
+        far = "upper" if up else "lower"
+        by = {name: "proven by solver" if f"{name}: {far}" in known else "proven"
+              for name in ("guarantee", "guarantee_deterministic")}  # fmt: skip
+        lines = [
+            f"No online algorithm of {first.family} ({found.formulation}) that decides {how}, "
             f"randomised or not, has a competitive ratio below {written_down(self.ratio)} "
-            f"(proven); none that does not randomise below "
-            f"{written_down(self.ratio_deterministic)}."
+            f"({by['guarantee']}); none that does not randomise below "
+            f"{written_down(self.ratio_deterministic)} ({by['guarantee_deterministic']})."
         ]
+        if theorem is None:
+            lines.append(f"No theorem of {first.family}'s paper promises a ratio here.")
+        else:
+            lacking = "; ".join(theorem["lacking"])  # type: ignore[arg-type]
+            lines.append(
+                f"The theorem of `{theorem['algorithm']}` promises at most "
+                f"{written_up(theorem['value'])}"  # type: ignore[arg-type]
+                + (f", where what it assumes holds, which here does not: {lacking}." if lacking
+                   else ", and all that it assumes holds here.")
+            )  # fmt: skip
+        if found.mixture and 0 not in self.optima:
+            reached = {name: worst_ratio([float(row[name]) for row in rows], self.optima, up)
+                       for name in [BEST, *found.runs]}  # fmt: skip
+            words = [f"{'the ' * (name == BEST)}{name} {written_up(value)}"
+                     for name, value in reached.items()]  # fmt: skip
+            lines.append(f"On these futures the worst ratio of {', of '.join(words)}.")
+        return lines
+
+    def result(self) -> JsonObject:
+        """What the folder's file says, all of which follows from the others."""
+        first = self.futures.instances[0]
+        return {
+            "format": FORMAT, "family": first.family, "formulation": self.found.formulation,
+            "policies": self.policies, "ratio": self.ratio,
+            "ratio_deterministic": self.ratio_deterministic, "theorem": self.theorem,
+            "futures": self.rows(), "sentences": self.sentences(),
+            "policy": tree_lines(self.futures, self.tree),
+        }  # fmt: skip
 
     def to_dict(self) -> JsonObject:
         """What ``adversary --json`` prints."""
-        return {
-            "family": self.futures.instances[0].family,
-            "formulation": self.formulation,
-            "policies": self.policies,
-            "futures": [
-                {"instance": instance.name, "sha256": instance.sha256(),
-                 "jobs": len(instance.jobs), "optimum": own.objective(), "reached": value}
-                for instance, own, value in zip(
-                    self.futures.instances, self.hindsight, self.expected, strict=True)
-            ],
-            "ratio": self.ratio,
-            "ratio_deterministic": self.ratio_deterministic,
-            "sentences": self.sentences(),
-            "search": dict(self.search),
-        }  # fmt: skip
+        return {**self.result(), "search": dict(self.search)}
 
     def __str__(self) -> str:
-        return "\n".join(self.sentences())
+        return "\n".join([*self.sentences(), *tree_lines(self.futures, self.tree)])
 
     def write(self, folder: str | Path) -> None:
         """Write a folder that ``hindsched verify`` recomputes."""
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        for old in [*place.glob("future-*.json"), *place.glob("hindsight-*.json")]:
-            old.unlink()
-        for n, instance in enumerate(self.futures.instances):
-            write(instance, place / f"future-{n}.json")
-            write_solution(self.hindsight[n], place / f"hindsight-{n}.json", {"method": "states"})
-        for name, certificate in self.certificates.items():
-            write_json(certificate, place / f"certificate-{name}.json")
-        order = {state: n for n, state in enumerate(self.states.graph)}
-        write_json(
-            {str(order[state]): [list(move) for move in moves]
-             for state, moves in self.best.moves.items()}, place / POLICY,
-        )  # fmt: skip
-        write_json({"format": FORMAT, **self.to_dict()}, place / RESULT)
+        for kind in ("future", "hindsight", "policy", "pure", "mixture", "run", "certificate"):
+            for old in place.glob(f"{kind}-*.json"):
+                old.unlink()
+        self.found.write(place)
+        write_json(self.result(), place / RESULT)
+
+
+def ratio_of(guarantee: Bounds, up: bool) -> float:
+    """The competitive ratio that a bound on the promised share, or factor, of hindsight means."""
+    end = guarantee.upper if up else guarantee.lower
+    if end is None:
+        return 1.0
+    return (1 / end if end > 0 else math.inf) if up else end
+
+
+def worst_ratio(values: Sequence[float], optima: Sequence[float], up: bool) -> float:
+    """The largest ratio of hindsight and values reached."""
+    pairs = zip(values, optima, strict=True)
+    return max((best / v if v else math.inf) if up else v / best for v, best in pairs)

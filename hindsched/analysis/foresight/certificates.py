@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from hindsched.kernel.windows import WindowCluster, WindowPricing, WindowProblem
 from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution
+from hindsched.solvers.door.work import now
 
 FORMAT, EXPECTED, GUARANTEE = "hindsched-certificate/1", "expected", "guarantee"
 MOST_COLUMNS = 400_000
@@ -68,7 +68,7 @@ def certify_futures(
     the slot `last` it is supposed that nothing is worthwhile. Multipliers, by scenario and
     window, are by default those of the linear program of all scenarios, or none: what is better.
     """
-    begun = time.monotonic()
+    begun = now()
     weights = [float(f"{max(0.0, weight):.12g}") for weight in weights]
     if schedules is not None:
         worth = math.fsum(w * s.objective() for w, s in zip(weights, schedules, strict=True))
@@ -92,9 +92,9 @@ def certify_futures(
     bounded = []
     for left, terms in zip(range(len(tried), 0, -1), tried, strict=True):
         trees = list[list[PricedLeaf]]()
-        until = time.monotonic() + (begun + seconds - time.monotonic()) / left
+        until = now() + (begun + seconds - now()) / left
         for s, block in enumerate(blocks):
-            share = (until - time.monotonic()) / (len(blocks) - s)
+            share = (until - now()) / (len(blocks) - s)
             trees.append(_tree(block, terms[s], most, share))
         bounded.append((math.fsum(leaves[0].bound for leaves in trees), terms, trees))
     _, terms, trees = max(bounded, key=lambda item: item[0])
@@ -178,11 +178,11 @@ def _tree(
     block: ScenarioLP, multipliers: Mapping[Window, int], most: int, seconds: float
 ) -> list[PricedLeaf]:
     """Leaves of a scenario with its multipliers, the worst first; it alone is split."""
-    until, number = time.monotonic() + seconds, count()
+    until, number = now() + seconds, count()
     cost = block.cost + np.array([multipliers.get(window, 0) / UNIT for window in block.windows])
     first = block.leaf(cost, ())
     leaves = [(first.bound, next(number), first)]
-    while len(leaves) < most and time.monotonic() < until:
+    while len(leaves) < most and now() < until:
         worst = leaves[0][2]
         if worst.split is None:
             break

@@ -18,18 +18,27 @@ from typing import Any
 
 from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE
-from hindsched.analysis.foresight.foresight import FORMAT, RESULT, assemble_result
-from hindsched.analysis.foresight.game import DETERMINISTIC, game_of
+from hindsched.analysis.foresight.foresight import (
+    FORMAT,
+    RESULT,
+    Foresight,
+    assemble_result,
+    expected_bounds,
+    no_better_than_hindsight,
+)
+from hindsched.analysis.foresight.game import DETERMINISTIC, Answers, game_of
 from hindsched.analysis.foresight.search import (
     Guarantee,
     Strategy,
     clipped,
+    no_better_than,
     peeking,
     share_of,
 )
 from hindsched.analysis.verify import exact_check_of
 from hindsched.errors import InputError
 from hindsched.instances.io import read, read_json
+from hindsched.kernel import MALFORMED, RefusedFile
 from hindsched.kernel.__main__ import Document
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution, read_solution
@@ -39,23 +48,34 @@ DIGITS = 1e-9  # relative, of sums in floating point
 
 def verify_foresight(folder: str | Path) -> list[str]:
     """Check a folder without a solver: what does not follow from its files, a line each."""
+    return read_foresight(folder)[0]
+
+
+def read_foresight(folder: str | Path) -> tuple[list[str], Foresight | None]:
+    """What does not follow from the files of a folder, and what does; None if they are of others.
+
+    Ends of intervals that no file proves are as stated, within what the files do prove.
+    """
     place = Path(folder)
     data = read_json(place / RESULT)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"{folder}/{RESULT}", "format", f"must be {FORMAT}")
     try:
-        return _contradictions(place, data)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        errors, found = _made_again(place, data)
+    except (*MALFORMED, RefusedFile) as error:
         raise InputError(f"{folder}/{RESULT}", str(error), "must be as it was written") from None
+    if found is not None:
+        errors += differences(data, found.result())
+    return errors, found
 
 
-def _contradictions(place: Path, data: dict[str, Any]) -> list[str]:
+def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight | None]:
     rows, policies, formulation = data["scenarios"], data["policies"], str(data["formulation"])
     instances = [read(place / f"future-{n}.json") for n in range(len(rows))]
     instances[0].check_formulation(formulation)
     futures = Futures.of(instances, [float(row["probability"]) for row in rows])
     if len(futures) != len(rows) or (place / f"future-{len(rows)}.json").exists():
-        return ["the futures are not those of the files, each once"]
+        return ["the futures are not those of the files, each once"], None
     up, errors, certificates = futures.sense == "max", list[str](), dict[str, Any]()
     attained, far = ("lower", "upper") if up else ("upper", "lower")
     for name in data["certified"]:
@@ -63,7 +83,7 @@ def _contradictions(place: Path, data: dict[str, Any]) -> list[str]:
         certificates[name] = read_json(path)
         errors += _certificate_errors(path, name, certificates[name], data, futures)
     if errors:
-        return errors
+        return errors, None
 
     def strategy(stem: str) -> Strategy | None:
         """What a policy does in every future, by its files."""
@@ -76,8 +96,12 @@ def _contradictions(place: Path, data: dict[str, Any]) -> list[str]:
         return Strategy(tuple(solution.objective() for solution in made), made)
 
     shares = [float(share) for share in data["mixture"]]
-    policy, mixture = strategy("policy"), [strategy(f"mixture-{n}") for n in range(len(shares))]
-    for own in (policy, *mixture):
+    policy, pure, mixture = (
+        strategy("policy"),
+        strategy("pure"),
+        [strategy(f"mixture-{n}") for n in range(len(shares))],
+    )
+    for own in (policy, pure, *mixture):
         errors += [] if own is None else peeking(futures, own.schedules, policies)
     if None in mixture or (shares and abs(fsum(shares) - 1) > DIGITS) or min([0.0, *shares]) < 0:
         errors.append("mixture: must be policies with probabilities")
@@ -88,7 +112,7 @@ def _contradictions(place: Path, data: dict[str, Any]) -> list[str]:
         if None in made or not made:
             errors.append(f"run-*.json: {row['algorithm']}: runs are absent")
     if errors:
-        return errors
+        return errors, None
     exact = states = None
     if DETERMINISTIC in certificates:
         states = game_of(futures.instances, policies, formulation)
@@ -104,25 +128,27 @@ def _contradictions(place: Path, data: dict[str, Any]) -> list[str]:
                 far: row["optimum"][far] if exact is None else exact[n]}  # fmt: skip
         optima.append(Bounds(**ends))
     value = None if policy is None else policy.expected(futures.probabilities)
-    best = {attained: value, far: data["best_online"][far]}
+    hindsight = expected_bounds(optima, futures.probabilities)
+    best = no_better_than_hindsight(Bounds(**{attained: value, far: data["best_online"][far]}),
+                                    hindsight, up)  # fmt: skip
     mean = [fsum(p * own.values[s] for p, own in zip(shares, mixture, strict=True) if own)
             for s in range(len(rows))]  # fmt: skip
     promised = share_of(Strategy(tuple(mean)), optima, up) if shares else None
-    mixed = {attained: data["guarantee"][attained] if promised is None else promised,
-             far: data["guarantee"][far]}  # fmt: skip
-    pure = Bounds(**data["guarantee_deterministic"])
-    if states is not None and exact is not None:
-        pure = Bounds(**{attained: states.deterministic(exact), far: getattr(pure, far)})
-    weights = _weights(certificates.get(GUARANTEE), data, futures, optima)
-    made_again = assemble_result(
-        futures, policies, formulation, optima,
-        (Bounds(**best), policy,
-         Guarantee(clipped(Bounds(**mixed), up), weights,
-                   tuple(zip(shares, [own for own in mixture if own], strict=True))),
-         pure, certificates),
-        runs, clairvoyant, float(data["seconds"]),
+    mixed = Guarantee(
+        clipped(Bounds(**{attained: promised, far: data["guarantee"][far]}), up),
+        _weights(certificates.get(GUARANTEE), data, futures, optima),
+        tuple(zip(shares, [own for own in mixture if own], strict=True)),
     )  # fmt: skip
-    return errors + differences(data, {"format": FORMAT, **made_again.to_dict()})
+    end = data["guarantee_deterministic"][far]
+    if states is not None and exact is not None:
+        fixed = Guarantee(Bounds(**{attained: states.deterministic(exact), far: end}))
+    else:
+        known = [] if pure is None else [pure]
+        fixed = no_better_than(Bounds(**{far: end}), mixed.interval, known, optima, up)
+    return errors, assemble_result(
+        futures, policies, formulation, optima, Answers(best, policy, mixed, fixed, certificates),
+        runs, clairvoyant, 0.0,
+    )  # fmt: skip
 
 
 def _weights(

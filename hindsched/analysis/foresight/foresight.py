@@ -8,7 +8,6 @@ number is an interval, whose ends a solver proved and the exact kernel evaluated
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from hindsched.analysis.foresight.certificates import (
     can_certify_futures,
     certify_futures,
 )
-from hindsched.analysis.foresight.game import DETERMINISTIC, solve_game
+from hindsched.analysis.foresight.game import DETERMINISTIC, Answers, solve_game
 from hindsched.analysis.foresight.search import (
     LEAST_SHARE,
     FamilySearch,
@@ -34,6 +33,7 @@ from hindsched.analysis.foresight.search import (
     Strategy,
     commit_greedily,
     guarantee,
+    no_better_than,
     peeking,
     run_on,
     share_of,
@@ -52,6 +52,7 @@ from hindsched.online.registry import build_algorithm
 from hindsched.solutions.base import Solution, write_solution
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.work import is_counted, now
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,6 +103,7 @@ class Foresight:
     optima: tuple[Bounds, ...]  # of the scenarios
     losses_by_algorithm: tuple[Loss, ...] = ()
     policy: Strategy | None = None  # the best one found, a schedule a scenario
+    pure: Strategy | None = None  # the deterministic one with the best guarantee
     mixture: tuple[tuple[float, Strategy], ...] = ()  # the randomised one with the best guarantee
     weights: tuple[float, ...] = ()  # of the scenarios, where the guarantee's bound was found
     clairvoyant: tuple[Solution | None, ...] = ()  # schedules of who sees the future
@@ -136,14 +138,14 @@ class Foresight:
     @property
     def unproven(self) -> list[str]:
         """Ends of intervals that no file of the folder proves: they rest on the solver's word."""
-        far, near = ("upper", "lower") if self.is_maximised else ("lower", "upper")
+        far = "upper" if self.is_maximised else "lower"
         exact = DETERMINISTIC in self.certificates  # then the kernel plays all policies
+        mixed = self.certified.get(GUARANTEE)
         stated = {
-            "best_online": self.certified.get(EXPECTED),
-            "guarantee": self.certified.get(GUARANTEE),
-            "guarantee_deterministic": self.certified.get(DETERMINISTIC),
-        }
-        lines = [] if exact else [f"hindsight: {far}", f"guarantee_deterministic: {near}"]
+            "best_online": self.certified.get(EXPECTED), "guarantee": mixed,
+            "guarantee_deterministic": self.certified.get(DETERMINISTIC, mixed),
+        }  # fmt: skip
+        lines = [] if exact else [f"hindsight: {far}"]
         for name, bound in stated.items():
             value = getattr(self.intervals[name], far)
             if value is not None and (bound is None or abs(value - bound) > 1e-9 * abs(bound)):
@@ -268,8 +270,9 @@ class Foresight:
         place.mkdir(parents=True, exist_ok=True)
         for n, instance in enumerate(self.futures.instances):
             write(instance, place / f"future-{n}.json")
-            if self.policy is not None:
-                write_solution(self.policy.schedules[n], place / f"policy-{n}.json")
+            for name, own in (("policy", self.policy), ("pure", self.pure)):
+                if own is not None:
+                    write_solution(own.schedules[n], place / f"{name}-{n}.json")
             if (best := self.clairvoyant[n]) is not None:
                 write_solution(best, place / f"hindsight-{n}.json")
         strategies = [("mixture", own) for _, own in self.mixture]
@@ -279,7 +282,12 @@ class Foresight:
                 write_solution(solution, place / f"{kind}-{number}-{n}.json")
         for name, certificate in self.certificates.items():
             write_json(certificate, place / f"certificate-{name}.json")
-        write_json({"format": FORMAT, **self.to_dict()}, place / RESULT)
+        write_json(self.result(), place / RESULT)
+
+    def result(self) -> JsonObject:
+        """What the folder's file says: what the other files show, and what they do not."""
+        stated = self.to_dict()
+        return {"format": FORMAT, **{key: stated[key] for key in stated if key != "seconds"}}
 
 
 def foresight(
@@ -320,7 +328,7 @@ def foresight(
     >>> found.price.lower >= 1
     True
     """
-    begun = time.monotonic()
+    begun = now()
     if policies not in POLICIES:
         raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
     if not 0 < time_limit < inf:
@@ -335,18 +343,18 @@ def foresight(
     programs = ends - CERTIFYING * time_limit  # when the last of them ends
 
     def left(part: str) -> float:
-        return max(0.1, SHARES.get(part, 1.0) * (programs - time.monotonic()))
+        return max(0.1, SHARES.get(part, 1.0) * (programs - now()))
 
     optima, known = list[Bounds](), list[Strategy]()
     clairvoyant = list[Solution | None]()
-    game = solve_game(futures, policies, formulation)
+    game = solve_game(futures, policies, formulation, time_limit)
     if game is not None:
-        optima, clairvoyant = game.optima, list(game.schedules)
+        optima, clairvoyant = game[0], list(game[1])
     until = begun + SHARES["hindsight"] * time_limit
     for after, instance in zip(range(len(futures), 0, -1), futures.instances, strict=True):
         if game is not None:
             break
-        seconds = max(0.1, (until - time.monotonic()) / max(1.0, 0.5 * after))
+        seconds = max(0.1, (until - now()) / max(1.0, 0.5 * after))
         solved = solve(instance, formulation=formulation, threads=1, time_limit=seconds)
         pair = (solved.objective, solved.bound)
         clairvoyant.append(solved.solution)
@@ -357,29 +365,24 @@ def foresight(
         if _is_of(built, policies, formulation) and _keeps_to(policies, futures, strategies):
             known += strategies
     if game is not None:
-        answers: _Answers = (
-            game.best_online, game.policy, game.guarantee, game.deterministic, game.certificates
-        )  # fmt: skip
+        answers = game[2]
     else:
         answers = _search_policies(
             futures, policies, formulation, optima, clairvoyant, known, left, ends
         )
     return assemble_result(
         futures, policies, formulation, optima, answers, runs, clairvoyant,
-        time.monotonic() - begun,
+        now() - begun,
     )  # fmt: skip
 
 
-_Answers = tuple[Bounds, Strategy | None, Guarantee, Bounds, dict[str, JsonObject]]
-
-
 def assemble_result(
-    futures: Futures, policies: str, formulation: str, optima: Sequence[Bounds], answers: _Answers,
+    futures: Futures, policies: str, formulation: str, optima: Sequence[Bounds], answers: Answers,
     runs: Mapping[str, Sequence[Strategy]], clairvoyant: Sequence[Solution | None], seconds: float,
 ) -> Foresight:  # fmt: skip
     """All that follows from what was solved and run."""
-    best, policy, mixed, deterministic, certificates = answers
-    up, hindsight = futures.sense == "max", _expected(optima, futures.probabilities)
+    best, mixed = answers.best_online, answers.guarantee
+    up, hindsight = futures.sense == "max", expected_bounds(optima, futures.probabilities)
     losses = list[Loss]()
     for name, strategies in runs.items():
         built = build_algorithm(futures.instances[0].family, name, {})
@@ -393,10 +396,11 @@ def assemble_result(
     return Foresight(
         futures=futures, policies=policies, formulation=formulation, hindsight=hindsight,
         best_online=best, price=at_least_1(_bounds_quotient(hindsight, best, up)),
-        guarantee=mixed.interval, guarantee_deterministic=deterministic, optima=tuple(optima),
-        losses_by_algorithm=tuple(losses), policy=policy, mixture=mixed.mixture,
-        weights=mixed.weights, clairvoyant=tuple(clairvoyant), certificates=certificates,
-        seconds=seconds, runs=runs, notes=_notes(futures, runs),
+        guarantee=mixed.interval, guarantee_deterministic=answers.deterministic.interval,
+        optima=tuple(optima), losses_by_algorithm=tuple(losses), policy=answers.policy,
+        pure=next((own for _, own in answers.deterministic.mixture), None),
+        mixture=mixed.mixture, weights=mixed.weights, clairvoyant=tuple(clairvoyant),
+        certificates=answers.certificates, seconds=seconds, runs=runs, notes=_notes(futures, runs),
     )  # fmt: skip
 
 
@@ -404,11 +408,11 @@ def _search_policies(
     futures: Futures, policies: str, formulation: str, optima: list[Bounds],
     clairvoyant: Sequence[Solution | None], known: list[Strategy], left: Callable[[str], float],
     ends: float,
-) -> _Answers:  # fmt: skip
+) -> Answers:  # fmt: skip
     """Best online value, its policy, both guarantees and certificates, by programs."""
-    up, hindsight = futures.sense == "max", _expected(optima, futures.probabilities)
+    up, hindsight = futures.sense == "max", expected_bounds(optima, futures.probabilities)
     few = sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS
-    with suppress(OutOfTime), limits.time_limit(left("greedy")):
+    with suppress(OutOfTime), limits.time_limit(None if is_counted() else left("greedy")):
         options = SolveOptions(time_limit=min(10.0, left("greedy")), threads=1)
         greedy = commit_greedily(futures, formulation, options)
         if greedy is not None:
@@ -418,11 +422,7 @@ def _search_policies(
             known += _any_policy(futures, policies, formulation)
     search = FamilySearch(futures, policies, formulation, optima, SolveOptions(threads=1))
     best, policy = _best_online(search, known, left("online"), up)
-    if up:  # nobody is better than hindsight
-        bounds = [end for end in (hindsight.upper, best.upper) if end is not None]
-        best = Bounds(best.lower, min(bounds, default=None))
-    else:
-        best = Bounds(max(hindsight.lower or 0.0, best.lower or 0.0), best.upper)
+    best = no_better_than_hindsight(best, hindsight, up)
     found_policies = [*known, *([policy] if policy is not None and policy not in known else [])]
     fixed = search.least(left("deterministic"), found_policies)
     found_policies += [strategy for _, strategy in fixed.mixture]
@@ -438,8 +438,8 @@ def _search_policies(
         futures, policies, formulation, clairvoyant, [p for p in (policy, *known) if p], mixed,
         ends,
     )  # fmt: skip
-    deterministic = _no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
-    return best, policy, mixed, deterministic, certificates
+    deterministic = no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
+    return Answers(best, policy, mixed, deterministic, certificates)
 
 
 def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Strategy]:
@@ -485,7 +485,7 @@ def _certificates(
     last = 2 * max(slots) - futures.last_arrival // 2
     if futures.sense == "max":  # there the horizon is hard
         last = futures.instances[0].horizon
-    seconds = max(0.1, (ends - time.monotonic()) / 2)
+    seconds = max(0.1, (ends - now()) / 2)
     certificate = certify_futures(
         futures, policies, formulation, futures.probabilities, last, seconds
     )
@@ -499,7 +499,7 @@ def _certificates(
             formulation,
             mixed.weights,
             last,
-            max(0.1, ends - time.monotonic()),
+            max(0.1, ends - now()),
             best,
         )
         if certificate is not None:
@@ -507,24 +507,12 @@ def _certificates(
     return certificates
 
 
-def _no_better_than(
-    fixed: Bounds,
-    mixed: Bounds,
-    known: Sequence[Strategy],
-    optima: Sequence[Bounds],
-    up: bool,
-) -> Bounds:
-    """The deterministic guarantee, which no mixture is behind, and any known policy reaches."""
-    shares = [
-        share
-        for share in (share_of(strategy, optima, up) for strategy in known)
-        if share is not None
-    ]
-    if up:
-        lower = max([fixed.lower or 0.0, *shares])
-        return Bounds(lower, max(lower, min(fixed.upper or 1.0, mixed.upper or 1.0)))
-    upper = min([inf if fixed.upper is None else fixed.upper, *shares])
-    return Bounds(min(upper, max(fixed.lower or 1.0, mixed.lower or 1.0)), upper)
+def no_better_than_hindsight(best: Bounds, hindsight: Bounds, up: bool) -> Bounds:
+    """The best online value, which is never beyond that of who sees the future."""
+    if not up:
+        return Bounds(max(hindsight.lower or 0.0, best.lower or 0.0), best.upper)
+    bounds = [end for end in (hindsight.upper, best.upper) if end is not None]
+    return Bounds(best.lower, min(bounds, default=None))
 
 
 def _is_of(algorithm: Any, policies: str, formulation: str) -> bool:
@@ -590,7 +578,9 @@ def _ends(name: str, interval: Bounds) -> dict[str, float | None]:
     return {f"{name}_lower": interval.lower, f"{name}_upper": interval.upper}
 
 
-def _expected(parts: Sequence[Bounds], weights: Sequence[float]) -> Bounds:
+def expected_bounds(parts: Sequence[Bounds], weights: Sequence[float]) -> Bounds:
+    """Both ends of a weighted sum."""
+
     def end(name: str) -> float | None:
         ends = [getattr(part, name) for part in parts]
         return None if None in ends else fsum(map(mul, weights, ends))

@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
 from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.foresight.certificates import EXPECTED, FORMAT, GUARANTEE
+from hindsched.analysis.foresight.mixed import mean_values
 from hindsched.analysis.foresight.play import schedule
-from hindsched.analysis.foresight.search import Guarantee, Strategy
+from hindsched.analysis.foresight.search import Guarantee, Strategy, no_better_than
 from hindsched.analysis.foresight.states import PolicyValue, StateGame
-from hindsched.errors import InputError
+from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
 from hindsched.kernel import RefusedFile, nonanticipative
 from hindsched.kernel.games import Game, State
 from hindsched.kernel.reading import limited
-from hindsched.models.base import POLICIES
+from hindsched.limits import time_limit
 from hindsched.models.futures import Futures
 from hindsched.solutions.base import Solution
+from hindsched.solvers.door.work import is_counted
 
 DETERMINISTIC = "deterministic"
-STEPS = 6_000_000  # of the kernel, that a game may take: about two seconds
+STEPS, STEPS_A_SECOND = 6_000_000, 600_000
+"""Of the kernel for a game: two seconds at least, and a fifth of the time limit."""
 LEAST_SHARE = 1e-7  # of a mixture: pure policies that are less likely are left out
 
 
@@ -37,16 +41,13 @@ def game_of(instances: Sequence[Instance], policies: str, formulation: str) -> S
     return StateGame(game, instances[0].sense == "max")
 
 
-def playable(instance: Instance, formulation: str) -> str:
-    """The class of policies whose games a family plays."""
-    for policies in POLICIES:
-        try:
-            Game([instance.exact], formulation, policies)
-        except (RefusedFile, AttributeError):
-            continue
-        return policies
-    rule = "is no problem whose rules the kernel plays"
-    raise InputError("family", f"{instance.family} ({formulation})", rule)
+def is_playable(instance: Instance, formulation: str, policies: str) -> bool:
+    """Whether the kernel plays the rules of a family's problem, for a class of policies."""
+    try:
+        Game([instance.exact], formulation, policies)
+    except (RefusedFile, AttributeError):
+        return False
+    return True
 
 
 def hindsight_of(
@@ -132,50 +133,59 @@ def graph_certificate(
 
 
 @dataclass(frozen=True)
-class SolvedGame:
-    """What is known of futures whose game was solved."""
+class Answers:
+    """What is known of the policies of given futures."""
 
-    optima: list[Bounds]
-    schedules: tuple[Solution, ...]  # of who sees the future
-    policy: Strategy  # with the best expected value
     best_online: Bounds
-    deterministic: Bounds  # guarantee of a pure policy
+    policy: Strategy | None  # with the best expected value
     guarantee: Guarantee
+    deterministic: Guarantee  # of a pure policy
     certificates: dict[str, JsonObject]
 
 
-def solve_game(futures: Futures, policies: str, formulation: str) -> SolvedGame | None:
-    """Solve the game of futures; None where it is none, or takes more steps than `STEPS`."""
+def solve_game(
+    futures: Futures, policies: str, formulation: str, seconds: float
+) -> tuple[list[Bounds], tuple[Solution, ...], Answers] | None:
+    """Optima, schedules that reach them, and the rest; None where it is no game, or too large."""
     up = futures.sense == "max"
     try:
-        with limited({"steps": STEPS}):
+        clock = time_limit(None if is_counted() else seconds)
+        with limited({"steps": max(STEPS, int(STEPS_A_SECOND * seconds))}), clock:
             states = game_of(futures.instances, policies, formulation)
             optima, schedules = hindsight_of(states, futures, formulation)
             if min(optima) <= 0:
                 return None
-            value = states.randomised(optima)
-            certificates = {
-                claim: graph_certificate(
+            value, certificates = states.randomised(optima), dict[str, JsonObject]()
+            share = None
+            for claim in (EXPECTED, GUARANTEE):
+                certificates[claim] = graph_certificate(
                     futures, policies, formulation, claim, states, value, schedules
                 )
-                for claim in (EXPECTED, GUARANTEE, DETERMINISTIC)
-            }
-    except (RefusedFile, AttributeError):
+            with suppress(RefusedFile):  # too many vectors of values
+                share = states.deterministic(optima)
+                certificates[DETERMINISTIC] = graph_certificate(
+                    futures, policies, formulation, DETERMINISTIC, states, value, schedules
+                )
+    except (RefusedFile, AttributeError, SolveFailed):
         return None
     _, chosen = states.best(futures.probabilities)
     policy = pure_policy(states, futures, formulation, chosen)
+    mixture = mixture_of(states, futures, formulation, value)
 
     def between(reached: float, claim: str) -> Bounds:
         bound = float(cast("float", certificates[claim]["bound"]))
         return Bounds(reached, max(reached, bound)) if up else Bounds(min(reached, bound), reached)
 
-    promised = states.expected(value.moves)
+    promised = mean_values(mixture, len(futures))
     shares = [v / best for v, best in zip(promised, optima, strict=True)]
-    return SolvedGame(
-        [Bounds(best, best) for best in optima], schedules, policy,
-        between(policy.expected(futures.probabilities), EXPECTED),
-        between(states.deterministic(optima), DETERMINISTIC),
-        Guarantee(between(min(shares) if up else max(shares), GUARANTEE), value.weights,
-                  mixture_of(states, futures, formulation, value)),
-        certificates,
+    mixed = between(min(shares) if up else max(shares), GUARANTEE)
+    ends = [Bounds(best, best) for best in optima]
+    if share is None or DETERMINISTIC not in certificates:
+        pure = no_better_than(Bounds(), mixed, [policy, *(own for _, own in mixture)], ends, up)
+    else:
+        pure = Guarantee(between(share, DETERMINISTIC))
+    answers = Answers(
+        between(policy.expected(futures.probabilities), EXPECTED), policy,
+        Guarantee(mixed, value.weights, mixture), pure, certificates,
     )  # fmt: skip
+    return ends, schedules, answers

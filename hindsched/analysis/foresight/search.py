@@ -8,7 +8,6 @@ weights that optimum bounds the guarantee from the other side.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +21,7 @@ from scipy.optimize import linprog
 from hindsched.analysis.bounds import Bounds
 from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import canonical_json
+from hindsched.instances.base import Instance, canonical_json
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import RUN, Commitments, offline_program
@@ -33,6 +32,7 @@ from hindsched.online.simulator import simulate
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.door.work import now
 
 RUNS = {"workers", "worker", "gpus", "servers"}
 """What a row holds that says what runs; of the others, only parameter servers, no end depends."""
@@ -147,6 +147,21 @@ def best_promise(
     return (max if up else min)(reached, key=lambda pair: pair[0], default=(None, None))
 
 
+def no_better_than(
+    fixed: Bounds, mixed: Bounds, known: Sequence[Strategy], optima: Sequence[Bounds], up: bool
+) -> Guarantee:
+    """The deterministic guarantee, which no mixture is behind, and the known policy with most."""
+    promised, pure = best_promise(known, optima, up)
+    mixture = () if pure is None else ((1.0, pure),)
+    if up:
+        lower = promised or 0.0
+        ends = lower, max(lower, min(fixed.upper or 1.0, mixed.upper or 1.0))
+    else:
+        upper = inf if promised is None else promised
+        ends = min(upper, max(fixed.lower or 1.0, mixed.lower or 1.0)), upper
+    return Guarantee(Bounds(*ends), (), mixture)
+
+
 def clipped(interval: Bounds, up: bool) -> Bounds:
     """Nobody is better than hindsight."""
     lower, upper = interval.lower, interval.upper
@@ -180,7 +195,7 @@ def guarantee(
         return Guarantee(clipped(Bounds(), up))
     far = np.array([float(ends[s][1 if up else 0] or 0.0) for s in counted])
     near = np.array([float(ends[s][0 if up else 1] or 0.0) for s in counted])
-    columns, stop = list(policies), time.monotonic() + seconds
+    columns, stop = list(policies), now() + seconds
     bound, centre = 1.0, np.full(len(counted), 1 / len(counted))
     best_known, pull = Guarantee(Bounds()), SMOOTHING
     if known is not None:
@@ -196,7 +211,7 @@ def guarantee(
             return Guarantee(Bounds(reached, 1.0) if up else Bounds(1.0, reached), (), support)
         interval = Bounds(reached, bound) if up else Bounds(bound, reached)
         best_known = replace(best_known, interval=clipped(interval, up), mixture=support)
-        seconds = stop - time.monotonic()
+        seconds = stop - now()
         if abs(bound - reached) <= CLOSE * abs(bound) or seconds <= 0:
             return best_known
         duals = np.maximum((1 - pull) * duals + pull * centre, least_share / len(counted))
@@ -327,15 +342,19 @@ def run_on(
 def tree_estimates(futures: Futures, algorithm: OnlineAlgorithm) -> JsonObject:
     """What an algorithm is told in advance, once for the tree: a scenario's own would tell.
 
-    The estimates of one instance that has the jobs of all scenarios, each record once.
+    The estimates of `all_futures`.
     """
+    return estimates_of(all_futures(futures), algorithm.estimate_settings())
+
+
+def all_futures(futures: Futures) -> Instance:
+    """One instance that has the jobs of all scenarios, each record once."""
     jobs: dict[str, Any] = {}
     for s, instance in enumerate(futures.instances):
         for at, job in enumerate(instance.jobs):
             name = f"{job.name}#{len(jobs)}" if futures.record(s, at) not in jobs else ""
             jobs.setdefault(futures.record(s, at), job.model_copy(update={"name": name}))
-    everything = futures.instances[0].with_fields(name="all futures", jobs=tuple(jobs.values()))
-    return estimates_of(everything, algorithm.estimate_settings())
+    return futures.instances[0].with_fields(name="all futures", jobs=tuple(jobs.values()))
 
 
 def commit_greedily(

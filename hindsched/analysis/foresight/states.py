@@ -21,6 +21,7 @@ from scipy.optimize import linprog
 
 from hindsched.errors import SolveFailed
 from hindsched.kernel.games import STATES, Game, State, fronts
+from hindsched.limits import time_left
 
 Moves = Mapping[State, Sequence[tuple[int, float]]]
 """What a policy does in a state: moves by place, and how likely they are."""
@@ -108,6 +109,7 @@ class StateGame:
         found = cast("Any", linprog)(
             cost, value.matrix(self.size, size), np.zeros(self.size),
             flow.matrix(len(nodes), size), right, method="highs",
+            options={"time_limit": time_left(inf)},
         )  # fmt: skip
         if found.status:
             raise SolveFailed(f"linear program over {len(nodes)} states: {found.message}")

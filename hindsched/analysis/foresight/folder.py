@@ -26,7 +26,7 @@ from hindsched.analysis.foresight.foresight import (
     expected_bounds,
     no_better_than_hindsight,
 )
-from hindsched.analysis.foresight.game import DETERMINISTIC, Answers, game_of
+from hindsched.analysis.foresight.game import DETERMINISTIC, PolicyAnswers, game_of
 from hindsched.analysis.foresight.search import (
     Guarantee,
     Strategy,
@@ -146,7 +146,7 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
         known = [] if pure is None else [pure]
         fixed = no_better_than(Bounds(**{far: end}), mixed.interval, known, optima, up)
     return errors, assemble_result(
-        futures, policies, formulation, optima, Answers(best, policy, mixed, fixed, certificates),
+        futures, policies, formulation, optima, PolicyAnswers(best, policy, mixed, fixed, certificates),
         runs, clairvoyant, 0.0,
     )  # fmt: skip
 

@@ -25,7 +25,7 @@ from hindsched.analysis.foresight.certificates import (
     can_certify_futures,
     certify_futures,
 )
-from hindsched.analysis.foresight.game import DETERMINISTIC, Answers, solve_game
+from hindsched.analysis.foresight.game import DETERMINISTIC, PolicyAnswers, solve_game
 from hindsched.analysis.foresight.search import (
     LEAST_SHARE,
     FamilySearch,
@@ -377,7 +377,7 @@ def foresight(
 
 
 def assemble_result(
-    futures: Futures, policies: str, formulation: str, optima: Sequence[Bounds], answers: Answers,
+    futures: Futures, policies: str, formulation: str, optima: Sequence[Bounds], answers: PolicyAnswers,
     runs: Mapping[str, Sequence[Strategy]], clairvoyant: Sequence[Solution | None], seconds: float,
 ) -> Foresight:  # fmt: skip
     """All that follows from what was solved and run."""
@@ -408,7 +408,7 @@ def _search_policies(
     futures: Futures, policies: str, formulation: str, optima: list[Bounds],
     clairvoyant: Sequence[Solution | None], known: list[Strategy], left: Callable[[str], float],
     ends: float,
-) -> Answers:  # fmt: skip
+) -> PolicyAnswers:  # fmt: skip
     """Best online value, its policy, both guarantees and certificates, by programs."""
     up, hindsight = futures.sense == "max", expected_bounds(optima, futures.probabilities)
     few = sum(len(instance.jobs) for instance in futures.instances) <= FEW_JOBS
@@ -439,7 +439,7 @@ def _search_policies(
         ends,
     )  # fmt: skip
     deterministic = no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
-    return Answers(best, policy, mixed, deterministic, certificates)
+    return PolicyAnswers(best, policy, mixed, deterministic, certificates)
 
 
 def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Strategy]:

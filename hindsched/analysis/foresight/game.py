@@ -133,7 +133,7 @@ def graph_certificate(
 
 
 @dataclass(frozen=True)
-class Answers:
+class PolicyAnswers:
     """What is known of the policies of given futures."""
 
     best_online: Bounds
@@ -145,7 +145,7 @@ class Answers:
 
 def solve_game(
     futures: Futures, policies: str, formulation: str, seconds: float
-) -> tuple[list[Bounds], tuple[Solution, ...], Answers] | None:
+) -> tuple[list[Bounds], tuple[Solution, ...], PolicyAnswers] | None:
     """Optima, schedules that reach them, and the rest; None where it is no game, or too large."""
     up = futures.sense == "max"
     try:
@@ -184,7 +184,7 @@ def solve_game(
         pure = no_better_than(Bounds(), mixed, [policy, *(own for _, own in mixture)], ends, up)
     else:
         pure = Guarantee(between(share, DETERMINISTIC))
-    answers = Answers(
+    answers = PolicyAnswers(
         between(policy.expected(futures.probabilities), EXPECTED), policy,
         Guarantee(mixed, value.weights, mixture), pure, certificates,
     )  # fmt: skip

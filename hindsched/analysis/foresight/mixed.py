@@ -82,12 +82,12 @@ class MixedPolicy(OnlineAlgorithm):
             jobs = sorted((self.futures.revealed(s, at), at) for at in range(len(instance.jobs)))
             own = [at for told, at in jobs if told <= slot]
             if [self.futures.record(s, at) for at in own] == seen:
-                rows, names = rows_of(self.drawn, s), [instance.jobs[at].name for at in own]
+                rows, names = planned_rows(self.drawn, s), [instance.jobs[at].name for at in own]
                 return {name: rows[name] for name in names if name in rows}
         raise InputError("jobs", f"those told up to slot {slot}", "must be of one of the futures")
 
 
-def rows_of(pure: Strategy, s: int) -> dict[str, list[Assignment]]:
+def planned_rows(pure: Strategy, s: int) -> dict[str, list[Assignment]]:
     """What runs in a future, given up or not."""
     solution = pure.schedules[s]
     every: Mapping[str, Any] = {**solution.assignments(), **solution.given_up}
@@ -138,7 +138,7 @@ def policy_tree(futures: Futures, mixture: Mixture, policies: str) -> tuple[Choi
             by_deed: dict[str, list[tuple[float, Strategy]]] = {}
             for share, pure in group:
                 names = _begins(futures, pure, own[0], policies).get(times[at], [])
-                by_deed.setdefault(_words(names), []).append((share, pure))
+                by_deed.setdefault(_begun_words(names), []).append((share, pure))
             for does, chosen in sorted(by_deed.items()):
                 share = fsum(each for each, _ in chosen)
                 after = following(own, chosen, at + 1)
@@ -166,7 +166,7 @@ def tree_lines(futures: Futures, tree: Sequence[Choice], depth: int = 0) -> list
 def _begins(futures: Futures, pure: Strategy, s: int, policies: str) -> dict[int, list[str]]:
     """What is decided in a future, by slot: jobs that begin, or get slots."""
     found: dict[int, list[str]] = {}
-    rows = rows_of(pure, s)
+    rows = planned_rows(pure, s)
     for at, job in enumerate(futures.instances[s].jobs):
         spans = [(int(row["from"]), int(row["to"])) for row in rows.get(job.name, ())]
         first, last = min(spans, default=(0, 0))[0], max(chain([0], (end for _, end in spans)))
@@ -178,6 +178,6 @@ def _begins(futures: Futures, pure: Strategy, s: int, policies: str) -> dict[int
     return found
 
 
-def _words(names: Sequence[str]) -> str:
+def _begun_words(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return ", ".join(names[:NAMES_SHOWN]) + more

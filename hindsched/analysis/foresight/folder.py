@@ -145,10 +145,10 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
     else:
         known = [] if pure is None else [pure]
         fixed = no_better_than(Bounds(**{far: end}), mixed.interval, known, optima, up)
+    answers = PolicyAnswers(best, policy, mixed, fixed, certificates)
     return errors, assemble_result(
-        futures, policies, formulation, optima, PolicyAnswers(best, policy, mixed, fixed, certificates),
-        runs, clairvoyant, 0.0,
-    )  # fmt: skip
+        futures, policies, formulation, optima, answers, runs, clairvoyant, 0.0
+    )
 
 
 def _weights(

@@ -377,8 +377,9 @@ def foresight(
 
 
 def assemble_result(
-    futures: Futures, policies: str, formulation: str, optima: Sequence[Bounds], answers: PolicyAnswers,
-    runs: Mapping[str, Sequence[Strategy]], clairvoyant: Sequence[Solution | None], seconds: float,
+    futures: Futures, policies: str, formulation: str, optima: Sequence[Bounds],
+    answers: PolicyAnswers, runs: Mapping[str, Sequence[Strategy]],
+    clairvoyant: Sequence[Solution | None], seconds: float,
 ) -> Foresight:  # fmt: skip
     """All that follows from what was solved and run."""
     best, mixed = answers.best_online, answers.guarantee

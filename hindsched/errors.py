@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from typing import Any
 
 MOST_NAMED = 20  # mistakes of one input that its error names; the rest are counted
 INTERRUPTED, TERMINATED = 130, 143  # exit codes of a process that Ctrl-C or SIGTERM ended
@@ -102,6 +103,13 @@ class Refused(HindschedError, ValueError):
     def __reduce__(self) -> tuple[type[Refused], tuple[str, str, str]]:
         """Pickle by the three parts, so that the error crosses process borders."""
         return type(self), (self.constraint, self.where, self.detail)
+
+
+def check_type(where: str, value: object, kind: Any, rule: str) -> None:
+    """Refuse a value of another type: its name, what it is, and what was expected."""
+    if not isinstance(value, kind):
+        shown = repr(value) if isinstance(value, str | int | float) else type(value).__name__
+        raise InputError(where, shown, f"must be {rule}")
 
 
 def _hint(where: str, value: object, rule: str) -> str:

@@ -54,7 +54,7 @@ def check_time() -> None:
     """Raise `OutOfTime` if the `time_limit` around this code is over."""
     limit = _limit.get()
     if limit is not None and time.monotonic() > limit[0]:
-        raise OutOfTime(f"stopped after {limit[1]:g} s (--time-limit)")
+        raise OutOfTime(f"stopped after {limit[1]:g} s (`time_limit`)")
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def check_count(what: str, count: int, unit: str, most: int | None = None) -> No
     if count > most and is_unlimited():
         rule = (
             f"must be at most {most} where no limit is given: take longer slots"
-            " or fewer jobs, or say by --time-limit what it may take"
+            " or fewer jobs, or say by `time_limit` what it may take"
         )
         raise InputError(what, f"{count} {unit}", rule)
 
@@ -97,7 +97,7 @@ def check_memory(what: str, needed: float) -> None:
     if needed > free:
         rule, most = f"{less} use a machine that has more", f"the {free / GB:.3g} GB that are left"
     elif needed > MEMORY_WITHOUT_LIMIT and is_unlimited():
-        rule = f"{less} say by --time-limit what it may take"
+        rule = f"{less} say by `time_limit` what it may take"
         most = f"{MEMORY_WITHOUT_LIMIT / GB:.3g} GB where no limit is given"
     else:
         return

@@ -19,7 +19,7 @@ from hindsched.analysis.store import MANIFEST, ResultStore
 from hindsched.analysis.sweep import run_tasks
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Contender, Entry, Record, Task, file_name
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance, whole_number
+from hindsched.instances.base import Instance, check_instance, whole_number
 from hindsched.instances.generators.registry import generate
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.registry import algorithms, is_registered_name
@@ -88,7 +88,13 @@ def compare(
     ['oasis', 'drf']
     """
     check_options(options, compare)
+    if isinstance(instances, str | Path):
+        check_instance(instances, "instances")
     chosen = [instances] if isinstance(instances, Instance) else list(instances)
+    for place, each in enumerate(chosen):
+        check_instance(each, f"instances[{place}]")
+    if isinstance(algorithms, str):
+        raise InputError("algorithms", algorithms, f"must be a list: [{algorithms!r}]")
     offline = {"method": method, **options}
     tasks = plan_tasks(chosen, algorithms, seeds=seeds, settings=settings, offline=offline)
     shown = "comparing" if progress else None

@@ -321,6 +321,9 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     >>> [label.get_text() for label in hs.plot.ratios(found).get_yticklabels()]
     ['oasis']
     """
+    if not hasattr(comparison, "groupby") and not hasattr(comparison, "to_frame"):
+        rule = "must be what hs.compare or hs.ratio returned, or its frame"
+        raise InputError("comparison", type(comparison).__name__, rule)
     frame = comparison if hasattr(comparison, "groupby") else comparison.to_frame()
     frame = frame if family is None or not len(frame) else frame[frame["family"] == family]
     names = list(dict.fromkeys(frame["algorithm"])) if len(frame) else []

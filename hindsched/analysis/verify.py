@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hindsched import kernel
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, check_instance
 from hindsched.instances.io import read_json
 from hindsched.json_types import JsonObject
 from hindsched.kernel.__main__ import Document, judge
@@ -127,6 +127,7 @@ def verify(
     >>> checked.bound >= checked.objective
     True
     """
+    check_instance(instance)
     claim = document(solution, "solution")
     if isinstance(solution, Solution):
         if solution.instance.sha256() != instance.sha256():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -109,7 +110,7 @@ def _line_and_code(error: BaseException) -> tuple[str, int] | None:
 
     match error:
         case HindschedError():
-            return str(error), error.exit_code
+            return _with_options(str(error)), error.exit_code
         case KeyboardInterrupt() | typer.Abort():
             is_term = isinstance(error.__cause__ or error.__context__ or error, Terminated)
             return ("terminated", TERMINATED) if is_term else ("interrupted", INTERRUPTED)
@@ -133,6 +134,14 @@ def _line_and_code(error: BaseException) -> tuple[str, int] | None:
     if place is None and is_raised:
         return None
     return f"{said_by(error)} ({place or 'a bug; HINDSCHED_TRACEBACK=1 shows where'})", FAILED
+
+
+def _with_options(message: str) -> str:
+    """A message with the names that options have here: the library calls them by Python's."""
+    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    names = {each.name: max(each.opts, key=len) for one in commands for each in one.params}
+    names["columns"] = names["column"]
+    return re.sub(r"`(\w+)`", lambda match: names.get(match[1], match[0]), message)
 
 
 def _discard_output() -> None:

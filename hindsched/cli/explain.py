@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import hindsched as hs
+from hindsched.analysis.tables import cell
 from hindsched.cli import settings as opt
-from hindsched.cli.output import answer, say, show_rows
+from hindsched.cli.output import answer, show_rows, tell
 
 TERMS_SHOWN = 15
 
@@ -21,9 +22,11 @@ def explain(
     instance = opt.load_instance(file)  # what is wrong is said before a solver is loaded
     decided = hs.read_solution(solution, instance)
     summary = hs.explain(decided, hs.read_certificate(prices, instance)).to_dict()
-    tables = {key: rows for key, rows in summary.items() if isinstance(rows, list) and rows}
+    tables = {key: rows for key, rows in summary.items() if isinstance(rows, list)}
     if answer(as_json, summary, hidden=(*tables, "note"), instance=instance):
-        for key, rows in tables.items():
-            show_rows(f"{key} ({len(rows)})", rows[:TERMS_SHOWN], list(rows[0]))
         if summary["note"] is not None:
-            say(str(summary["note"]))
+            left = abs(summary["proven"] - summary["objective"])
+            tell(f"Of the whole certificate the gap is {cell(left)}: {summary['note']}.")
+        for key, rows in tables.items():
+            if rows:
+                show_rows(f"{key} ({len(rows)})", rows[:TERMS_SHOWN], list(rows[0]))

@@ -35,7 +35,7 @@ from pydantic import (
 
 from hindsched import kernel
 from hindsched.arrays import Floats
-from hindsched.errors import MOST_NAMED, InputError
+from hindsched.errors import MOST_NAMED, InputError, check_type
 from hindsched.instances.decimals import exactly
 from hindsched.notebook_card import ROWS_SHOWN, card
 
@@ -115,6 +115,11 @@ def check_family(family: object) -> None:
     """Raise `InputError` unless `family` is one of `FAMILIES`."""
     if family not in FAMILIES:
         raise InputError("family", family, f"must be one of {', '.join(FAMILIES)}")
+
+
+def check_instance(value: object, where: str = "instance") -> None:
+    """Raise `InputError` unless the value is an instance."""
+    check_type(where, value, Instance, "an Instance, as hs.read and hs.generate return it")
 
 
 def whole_number(where: str, value: object, least: int) -> int:

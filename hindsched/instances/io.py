@@ -19,7 +19,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from hindsched.errors import InputError
-from hindsched.instances.base import FORMAT, Instance, check_family, families_on, family_module
+from hindsched.instances.base import (
+    FORMAT,
+    Instance,
+    check_family,
+    check_instance,
+    families_on,
+    family_module,
+)
 from hindsched.json_types import Draft, JsonObject
 from hindsched.kernel.reading import RefusedFile, depth_of, refuse_constant, unique_keys
 
@@ -115,6 +122,7 @@ def write(instance: Instance, path: str | Path) -> None:
     >>> hs.read("instance.json") == instance
     True
     """
+    check_instance(instance)
     write_json(instance.to_dict(), path)
 
 

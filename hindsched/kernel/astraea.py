@@ -47,7 +47,8 @@ def divide(instance: Data, cluster: windows.WindowCluster, solution: Any, broken
                 require(isinstance(payment, dict) and set(payment) == {"workers", "ps"}, here)
                 price = payment[key]
                 require(type(price) in (int, Fraction), f"{here}.{key}: must be a number")
-                broken.note(-price, "(2)", name, row["from"], row["to"], "", key)
+                says = "pays {} for {}, less than nothing", price, key
+                broken.note(-price, "(2)", name, row["from"], row["to"], "", key, says)
                 price = max(0, price)
                 paid[owner[name]] += price * (row["to"] - row["from"] + 1)
                 quotas = [_typed(t[f"{kind}_quota"], single)[k] for t in tenants.values()]
@@ -58,7 +59,8 @@ def divide(instance: Data, cluster: windows.WindowCluster, solution: Any, broken
                         reading.spend(20 * len(tenants))
                         offers = [max(0, n - h) for n, (*_, h) in zip(quotas, of_all, strict=True)]
                         unclaimed = 0 if any(offers) else price
-                        broken.note(unclaimed, "(2)", name, first, last, "", f"{key} of nobody")
+                        says = "pays {} for {} that nobody offers", price, key
+                        broken.note(unclaimed, "(2)", name, first, last, "", key, says)
                         unit = Fraction(price * (last - first + 1)) / (sum(offers) or 1)
                         for u, n in zip(tenants, offers, strict=True):
                             gained[u] += unit * n

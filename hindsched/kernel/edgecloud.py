@@ -232,7 +232,8 @@ class Problem(FamilyProblem):
             outside = outside or at != self.cloud
             if "ps" in row:
                 holds.append((first, last, 1))
-                broken.note(arrival - first, "(2i)", name, first, min(last, arrival - 1), at)
+                early, says = min(last, arrival - 1), ("runs before it arrives in slot {}", arrival)
+                broken.note(arrival - first, "(2i)", name, first, early, at, says=says)
                 kind = job["ps_type"]
                 load = "(2f)", at, f"PS {kind}", self.ps[at][kind]
                 broken.loads[load].append((first, last, 1, name))
@@ -244,19 +245,24 @@ class Problem(FamilyProblem):
         need = self.slots[name][bool(flat) and not outside]
         parts, most = ([flat], need * job["chunks"]) if self.literal else ([*runs.values()], need)
         done = sum(min(most, sum(e - f + 1 for f, e, _ in spans)) for spans in parts)
-        broken.note(need * job["chunks"] - done, "(2b)", name)
+        says = "does {} of its {} slots of work", done, need * job["chunks"]
+        broken.note(need * job["chunks"] - done, "(2b)", name, says=says)
         end = max((last for _, last, _ in flat), default=arrival - 1)
         if done >= need * job["chunks"]:
             broken.completion(given, end)
         many = len(holds) + 1  # a run counts `many`, a PS held 1
         for first, last, h in levels([(f, e, many) for f, e, _ in flat] + holds):
-            broken.note(h >= many and abs(h % many - 1), "(2e)", name, first, last)
+            says = "has {} parameter servers while it runs, not 1", h % many
+            broken.note(h >= many and abs(h % many - 1), "(2e)", name, first, last, says=says)
         for chunk, spans in () if self.literal else runs.items():
             here, moves = (name, spans[0][0], spans[-1][1]), len({place for *_, place in spans}) - 1
-            broken.note(moves, "no migration", *here, "", f"chunk {chunk}")
+            says = "moves its chunk {} {} times", chunk, moves
+            broken.note(moves, "no migration", *here, "", f"chunk {chunk}", says)
             for before, after in pairwise(spans) if spans[0][2][0] == self.cloud else ():
                 apart = after[0] - before[1] - 1
-                broken.note(apart, "no preemption in the cloud", name, before[1] + 1, after[0] - 1)
+                says = "pauses its chunk {}", chunk
+                paused = before[1] + 1, after[0] - 1
+                broken.note(apart, "no preemption in the cloud", name, *paused, says=says)
         for at in {at for *_, (at, _) in flat} - {self.cloud}:
             homes = sum(any(at == place[0] for *_, place in spans) for spans in runs.values())
             peak = max(h for *_, h in levels((f, e, 1) for f, e, place in flat if place[0] == at))
@@ -276,11 +282,12 @@ class Problem(FamilyProblem):
             number, listed = integer(row["worker"], 1, name), self.servers[at].get("workers", ())
             place, limit = f"worker {number}", 1
             wrong = number > len(listed) or listed[number - 1] != kind
-        broken.note(wrong, "(2a)", *here, at)
+        broken.note(wrong, "(2a)", *here, at, says=("needs a worker of type {}", kind))
         broken.loads["(2d)", at, place, limit].append((first, last, 1, name))
         broken.loads["(2c)", "", f"chunk {chunk} of {name}", 1].append((first, last, 1, name))
         ready = job["arrival"] + job["upload_slots"].get(at, 0)
-        broken.note(ready - first, "(2i)", name, first, min(last, ready - 1), at)
+        says = "runs there before its data have arrived, in slot {}", ready
+        broken.note(ready - first, "(2i)", name, first, min(last, ready - 1), at, says=says)
         return place
 
 

@@ -299,29 +299,38 @@ class Problem(ScenarioProblem):
             if several:
                 kinds = {self.kind_of[place] for place in at} or {row["gpu_kind"]}
                 require(kinds <= set(self.kinds), f"{here}: no server has this gpu_kind")
-                broken.note(len(kinds) - 1 + len(kinds - {*job.kinds}), "(8)", name, first, last)
+                says = "has GPUs of the kinds {}", ", ".join(sorted(kinds))
+                wrong = len(kinds) - 1 + len(kinds - {*job.kinds})
+                broken.note(wrong, "(8)", name, first, last, says=says)
                 if not at:
                     (on,) = kinds
                     broken.loads["(5)", on, "GPUs", self.kinds[on]].append(
                         (first, last, held, name)
                     )
             excess = held - job.most if self.kind == "elastic" else abs(held - job.g)
-            broken.note(excess, "(3)", name, first, last)
-            broken.note(job.s + 1 - first, "(2)", name, first, min(last, job.s))
+            at_most, may = ("at most ", job.most) if self.kind == "elastic" else ("not ", job.g)
+            says = "uses {} GPUs, {}{}", held, at_most, may
+            broken.note(excess, "(3)", name, first, last, says=says)
+            says = "runs before it arrives in slot {}", job.s + 1
+            broken.note(job.s + 1 - first, "(2)", name, first, min(last, job.s), says=says)
             if self.consolidated:
                 partial = sum(n < self.sizes[place] for place, n in at.items())
                 narrow = held <= max(
                     size for place, size in self.sizes.items() if self.kind_of[place] in job.kinds
                 )
-                broken.note((len(at) if narrow else max(partial, 1)) - 1, "(6)", name, first, last)
+                says = "stands on {} servers, more than it needs", len(at)
+                more = (len(at) if narrow else max(partial, 1)) - 1
+                broken.note(more, "(6)", name, first, last, says=says)
         for (_, last, before, _), (first, _, after, _) in pairwise(rows):
-            broken.note(last + 1 - first, "(7)", name, first)
+            broken.note(last + 1 - first, "(7)", name, first, says=("runs twice at once",))
             if self.kind == "non-preemptive" and last < first:
-                broken.note(first - last - 1 or before != after, "(4)", name, first)
+                moved = first - last - 1 or before != after
+                broken.note(moved, "(4)", name, first, says=("is interrupted or moved",))
         units = self.kind == "elastic"
         done = sum((last + 1 - first) * (held if units else 1) for first, last, _, held in rows)
         missing = job.p * (job.g if units else 1) - done
-        broken.note(missing if units else abs(missing), "(1)", name)
+        says = "does {} of its {} units of work", done, done + missing
+        broken.note(missing if units else abs(missing), "(1)", name, says=says)
         if missing > 0:
             return None
         end = max(row[1] for row in rows)

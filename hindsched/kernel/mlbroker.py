@@ -254,7 +254,8 @@ class Problem(FamilyProblem):
             workers = reading.counts(row["workers"], self.at, here)
             y = {self.at[center]: n for center, n in workers.items()}
             early, late = record["arrival"] - first, last - record["departure"]
-            broken.note(max(early, late), "within its life", name, first, last)
+            says = "runs outside its life, slots {} to {}", record["arrival"], record["departure"]
+            broken.note(max(early, late), "within its life", name, first, last, says=says)
             for t in range(max(first, record["arrival"]), min(last, record["departure"]) + 1):
                 plan[t] = y, self.at[row["ps"]]
         return plan
@@ -267,8 +268,9 @@ class Problem(FamilyProblem):
             y, ps = plan.get(t, ({}, None))
             price = [[row[r] for r in y] for row in arcs]
             cost, left = shipped(data, [P * count for count in y.values()], price)
-            broken.note(ps is None, "(8f)", name, t)
-            broken.note(left, "(8a)-(8b)", name, t)
+            broken.note(ps is None, "(8f)", name, t, says=("has no parameter server",))
+            says = "has no workers for {} of its data", left
+            broken.note(left, "(8a)-(8b)", name, t, says=says)
             links = needed if self.paper else sum(y.values())
             for talk, r in sorted((market.talk[r][ps], r) for r in y if ps is not None):
                 cost += B * talk * min(links, y[r])
@@ -276,7 +278,8 @@ class Problem(FamilyProblem):
             present = {*y, *([] if ps is None else [ps])}
             for r in present if self.paper else ():
                 center, held = market.centers[r], y.get(r, 0) + (r == ps)
-                broken.note(held - needed - 1, "(8g)", name, t, t, "", center)
+                says = "rents {} machines in {}, at most {}", held, center, needed + 1
+                broken.note(held - needed - 1, "(8g)", name, t, t, "", center, says)
             value += cost + c * len(present - before)
             before = present | before if self.paper else present
             for r in present:

@@ -156,17 +156,25 @@ class Problem(ScenarioProblem):
             for first, last, row in rows:
                 y, z = (sum(row.get(key, {}).values()) for key in KEYS)
                 at, early = (name, first, last), first < job.arrival
+                traffic = y * job.b, z * job.big_b
                 before = (name, first, min(last, job.arrival - 1))
                 broken.note(
-                    last - self.horizon, "horizon", name, max(first, self.horizon + 1), last
-                )
-                broken.note(y - job.most, "(3)", *at)
-                broken.note(y * job.b - z * job.big_b, "(6)", *at)
-                broken.note(z - y, "(7)", *at)
-                broken.note(early and y, "(9)", *before)
-                broken.note(early and z, "(10)", *before)
+                    last - self.horizon, "horizon", name, max(first, self.horizon + 1), last,
+                    says=("runs after the horizon {}", self.horizon),
+                )  # fmt: skip
+                says = "uses {} workers, at most {}", y, job.most
+                broken.note(y - job.most, "(3)", *at, says=says)
+                says = "sends {} by its workers, its parameter servers take {}", *traffic
+                broken.note(traffic[0] - traffic[1], "(6)", *at, says=says)
+                says = "has {} parameter servers for {} workers", z, y
+                broken.note(z - y, "(7)", *at, says=says)
+                says = "has {} before it arrives in slot {}", "workers", job.arrival
+                broken.note(early and y, "(9)", *before, says=says)
+                says = "has {} before it arrives in slot {}", "parameter servers", job.arrival
+                broken.note(early and z, "(10)", *before, says=says)
                 done, end = done + y * (last + 1 - first), last if y else end
-            broken.note(bool(rows) and job.work - done, "(2)", name)
+            says = "does {} of its {} units of work", done, job.work
+            broken.note(bool(rows) and job.work - done, "(2)", name, says=says)
             if not rows or done >= job.work:
                 broken.completion(given, end)
                 ends[name] = end

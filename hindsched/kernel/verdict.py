@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
@@ -36,6 +36,8 @@ class Violation:
         Slots, both inclusive; 0 where the rule is one of the job as a whole.
     amount : Fraction or int
         By how much, in the constraint's own unit, exactly.
+    detail : str
+        What the job does that it must not, as the end of a sentence.
     """
 
     rule: str
@@ -45,25 +47,19 @@ class Violation:
     first: int = 0
     last: int = 0
     amount: Fraction | int = 1
+    detail: str = field(default="", compare=False)
 
     @property
     def where(self) -> str:
         """Job, slots and server in words."""
         slots = f"slots {self.first}..{self.last}" if self.last > self.first else ""
         slots = slots or (f"slot {self.first}" if self.first else "")
-        server = f"server {self.server}" if self.server else ""
-        parts = (f"job {self.job}" if self.job else "", slots, server or self.resource)
-        return ", ".join(part for part in parts if part)
-
-    @property
-    def detail(self) -> str:
-        """By how much."""
-        amount = f"{float(self.amount):.6g}" if self.amount < 10**300 else str(self.amount)
-        has_room = self.server and self.resource
-        return f"lacks {amount} {self.resource}" if has_room else f"by {amount}"
+        parts = (f"job {self.job}" if self.job else "", f"in {slots}" if slots else "",
+                 f"on server {self.server}" if self.server else "")  # fmt: skip
+        return " ".join(part for part in parts if part)
 
     def __str__(self) -> str:
-        return f"{self.rule} at {self.where}: {self.detail}"
+        return f"{self.rule}: {self.where} {self.detail}"
 
 
 @dataclass(frozen=True)
@@ -95,6 +91,13 @@ class Verdict:
         return self.value if self.feasible else None
 
 
+def _number(value: Any) -> str:
+    """A value for people: numbers of six digits."""
+    if not isinstance(value, int | Fraction) or isinstance(value, bool):
+        return str(value)
+    return f"{float(value):.6g}" if abs(value) < 10**300 else str(value)
+
+
 class Broken:
     """Collects what breaks a rule; there is no tolerance."""
 
@@ -104,20 +107,25 @@ class Broken:
 
     def note(
         self, excess: Any, rule: str, job: str, first: int = 0, last: int = 0,
-        server: str = "", resource: str = "",
+        server: str = "", resource: str = "", says: tuple[Any, ...] = (),
     ) -> None:  # fmt: skip
-        """Add a violation where the excess is above 0."""
+        """Add a violation where the excess is above 0; a template and what stands in it say it."""
         if excess > 0:
-            violation = Violation(rule, job, server, resource, first, max(first, last), int(excess)
-                              if isinstance(excess, bool) else excess)  # fmt: skip
-            self.violations.append(violation)
+            amount = int(excess) if isinstance(excess, bool) else excess
+            template, *values = says or (f"is off by {{}} {resource}".rstrip(), amount)
+            detail = template.format(*map(_number, values))
+            last = max(first, last)
+            self.violations.append(
+                Violation(rule, job, server, resource, first, last, amount, detail)
+            )
 
     def completion(self, given: Data, end: int | None) -> None:
         """Note where a completion is stated that is not that of the rows."""
         stated = given.get("completion")
         if "completion" in given and stated != end:
             apart = 1 if stated is None or end is None else abs(stated - end)
-            self.note(apart, "completion", given["name"], end or 0)
+            says = "states the completion {}, which is {} by its rows", stated, end
+            self.note(apart, "completion", given["name"], end or 0, says=says)
 
     def verdict(self, value: Interval, notes: Sequence[tuple[str, Fraction]] = ()) -> Verdict:
         """All that was noted, and where loads are above their limits."""
@@ -135,7 +143,8 @@ class Broken:
                 while parts[order[at]][1] < first or not parts[order[at]][2]:
                     at -= 1
                 name = parts[order[at]][3]
-                self.note(height - limit, rule, name, first, last, server, resource)
+                says = "lacks {} {}: {} used, at most {}", height - limit, resource, height, limit
+                self.note(height - limit, rule, name, first, last, server, resource, says)
         order = sorted(range(len(self.violations)), key=lambda i: (self.violations[i].first, i))
         return Verdict(tuple(self.violations[i] for i in order), value, notes)
 

@@ -239,25 +239,33 @@ class WindowProblem(ScenarioProblem):
             at, n, sent, received = (name, first, last), sum(y.values()), *self._bandwidths(w, p)
             late = max(first, (cluster.last or 0) + 1)
             early = min(last, job.first - 1)
-            broken.note(job.first - first, rule["arrival"], name, first, early)
-            broken.note(last - (cluster.last or last), rule["horizon"], name, late, last)
-            broken.note(n - job.chunks, rule["chunks"], *at)
-            broken.note(p is not None and not z, rule["no PS"], *at)
+            says = "runs before it arrives in slot {}", job.first
+            broken.note(job.first - first, rule["arrival"], name, first, early, says=says)
+            says = "runs after the last slot {}", cluster.last
+            broken.note(last - (cluster.last or last), rule["horizon"], name, late, last, says=says)
+            says = "uses {} workers, at most {}", n, job.chunks
+            broken.note(n - job.chunks, rule["chunks"], *at, says=says)
+            says = ("has no parameter server",)
+            broken.note(p is not None and not z, rule["no PS"], *at, says=says)
             for h, units in z.items():
-                excess = (n - y.get(h, 0)) * sent - units * received
-                broken.note(excess, rule["bandwidth"], *at, h)
+                traffic = (n - y.get(h, 0)) * sent, units * received
+                says = "is sent {} by workers elsewhere, its parameter servers take {}", *traffic
+                broken.note(traffic[0] - traffic[1], rule["bandwidth"], *at, h, says=says)
             self._book(broken, at, w, p, y, z)
             done += Fraction((last - first + 1) * n) / job.time(w, p, int(len({*y, *z}) == 1), n)
             runs.append((first, last, (w, y), (p, z)))
         for before, after in pairwise(runs):
             apart = after[0] - before[1] - 1
-            broken.note(-apart, rule["overlap"], name, after[0])
+            broken.note(-apart, rule["overlap"], name, after[0], says=("runs twice at once",))
             if not cluster.in_pieces:
-                broken.note(apart, rule["pause"], name, after[0])
-                broken.note(before[2] != after[2], rule["change"], *at)
-                broken.note(before[3] != after[3], rule["ps change"], *at)
+                broken.note(apart, rule["pause"], name, after[0], says=("begins again",))
+                says = ("changes its workers",)
+                broken.note(before[2] != after[2], rule["change"], *at, says=says)
+                says = ("changes its parameter servers",)
+                broken.note(before[3] != after[3], rule["ps change"], *at, says=says)
         missing, end = job.minibatches - done, max((run[1] for run in runs), default=None)
-        broken.note(bool(runs or cluster.must_complete) and missing, rule["work"], name)
+        is_due, says = bool(runs or cluster.must_complete), ("misses {} minibatches", missing)
+        broken.note(is_due and missing, rule["work"], name, says=says)
         if missing > 0 and runs:
             return None
         broken.completion(given, end)

@@ -26,8 +26,8 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from hindsched.errors import InputError
-from hindsched.instances.base import Instance, canonical_json
+from hindsched.errors import InputError, check_type
+from hindsched.instances.base import Instance, canonical_json, check_instance
 from hindsched.models.algebra import Expr, Model
 from hindsched.models.base import (
     COMMIT,
@@ -68,8 +68,11 @@ class Futures:
         cls, instances: Sequence[Instance], probabilities: Sequence[float] | None = None
     ) -> Futures:
         """Check scenarios and merge equal ones; equally likely if nothing is said."""
+        check_type("instances", instances, list | tuple, "a list of Instances")
         if not instances:
             raise InputError("instances", "[]", "must be one scenario at least")
+        for at, instance in enumerate(instances):
+            check_instance(instance, f"instances[{at}]")
         shares = [1 / len(instances)] * len(instances) if probabilities is None else probabilities
         if len(shares) != len(instances):
             raise InputError("probabilities", len(shares), f"must be {len(instances)} numbers")

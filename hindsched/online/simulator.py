@@ -12,8 +12,8 @@ from reprlib import repr as shortened
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from hindsched.errors import InputError, Refused, SolveFailed
-from hindsched.instances.base import Instance, JobRecord
+from hindsched.errors import InputError, Refused, SolveFailed, check_type
+from hindsched.instances.base import Instance, JobRecord, check_instance
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count, check_time
 from hindsched.notebook_card import card
@@ -211,6 +211,8 @@ def simulate(
     """
     if type(seed) is not int or seed < 0:
         raise InputError("seed", seed, "must be an integer of at least 0")
+    check_instance(instance)
+    check_type("algorithm", algorithm, (str, OnlineAlgorithm), "a name or an OnlineAlgorithm")
     settings = dict(settings or {})
     if engine is not None:
         settings["engine"] = engine

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+import hindsched as hs
 from hindsched.cli.app import run
+from hindsched.errors import InputError
 from hindsched.instances.catalogue import named_instance
 
 NAME = "oasis-t10-i10-h25-s0"
@@ -180,3 +182,43 @@ def test_an_error_that_is_ours_is_one_line_too(capsys, files, monkeypatch):
 def test_a_name_that_no_file_can_have_is_one_line(arguments, capsys):
     assert run(arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_options_have_the_command_line_s_names(tmp_path, capsys):
+    (tmp_path / "log.csv").write_text(
+        "job,submit,start,end,gpus\n"
+        "a,2024-01-01 00:00:00,2024-01-01 00:00:00,2024-01-01 01:00:00,1\n"
+    )
+    with pytest.raises(InputError, match="`time_zone` must name the zone"):
+        hs.read_log(tmp_path / "log.csv", gpus=2)
+    assert run(["audit", str(tmp_path / "log.csv"), "--gpus", "2"]) == 2
+    assert "--time-zone must name the zone" in capsys.readouterr().err
+
+
+ANY = hs.generate("oasis", seed=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hs.solve("mine.json"), "instance: 'mine.json': must be an Instance, as hs.read"),
+        (lambda: hs.solve(None), "instance: NoneType: must be an Instance"),
+        (lambda: hs.simulate("mine.json", "oasis"), "instance: 'mine.json': must be an Instance"),
+        (lambda: hs.simulate(ANY, object), "algorithm: type: must be a name or an OnlineAlgorithm"),
+        (lambda: hs.simulate(ANY, 3), "algorithm: 3: must be a name or an OnlineAlgorithm"),
+        (lambda: hs.compare(ANY, "oasis"), r"algorithms: oasis: must be a list: \['oasis'\]"),
+        (lambda: hs.compare("mine.json"), "instances: 'mine.json': must be an Instance"),
+        (lambda: hs.compare([3]), r"instances\[0\]: 3: must be an Instance"),
+        (lambda: hs.verify("mine.json", "best.json"), "instance: 'mine.json': must be an Instance"),
+        (lambda: hs.write("mine.json", "x"), "instance: 'mine.json': must be an Instance"),
+        (lambda: hs.model("mine.json"), "instances: 'mine.json': must be a list of Instances"),
+        (lambda: hs.foresight(ANY), "instances: OasisInstance: must be a list of Instances"),
+        (lambda: hs.explain(3, 4), "solution: 3: must be a Solution"),
+        (lambda: hs.audit(3, gpus=1), "log: 3: must be a path or a frame"),
+        (lambda: hs.score(3, family="gang"), "candidate: 3: must be a text"),
+        (lambda: hs.plot.ratios(3), "comparison: int: must be what hs.compare"),
+    ],
+)
+def test_a_wrong_type_in_python_is_named_with_what_was_expected(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

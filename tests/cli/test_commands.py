@@ -65,7 +65,8 @@ def test_the_walk_through_one_instance(answer, tmp_path):
 
     code, explained = answer("explain", file, online, "--prices", prices)
     assert code == 0
-    parts = [explained[key] for key in ("from_jobs", "from_idle_capacity", "from_rounding")]
+    kinds = ("jobs", "parts", "idle_capacity", "rounding")
+    parts = [explained[f"from_{kind}"] for kind in kinds]
     assert sum(parts) == pytest.approx(explained["gap"], rel=1e-9)
 
 

@@ -88,8 +88,8 @@ def test_an_infeasible_schedule_is_exit_1(run):
     solution["jobs"][0]["assignments"][0]["workers"] = {"s1": 99}
     code, out = run(instance, solution, certificate)
     assert code == 1
-    assert "infeasible: (2h) at job j1, slot 3, server s1: lacks" in out
-    assert "by 9" in out
+    assert "infeasible: (2h): job j1 in slot 3 on server s1 lacks" in out
+    assert " workers, at most " in out
     assert "optimal" not in out
 
 

@@ -22,10 +22,10 @@ def test_a_capacity_is_told_with_job_slots_server_and_amount():
     broken = next(v for v in found if v.server == server)
     assert broken.rule == "(4)"
     assert broken.amount.denominator in (1, 10)
-    said = f"(4) at job {broken.job}, "
+    said = f"(4): job {broken.job} "
     assert str(broken).startswith(said)
-    assert f"server {server}: lacks " in str(broken)
-    assert str(broken).endswith(broken.resource)
+    assert f"on server {server} lacks " in str(broken)
+    assert f" {broken.resource}: " in str(broken)
 
 
 def test_what_was_given_up_counts_as_use_and_as_nothing_else():
@@ -46,3 +46,19 @@ def test_what_was_given_up_counts_as_use_and_as_nothing_else():
 
 def test_floats_are_the_decimals_that_they_print_as():
     assert kernel.ExactInstance({"family": "oasis", "x": [0.1]}).data["x"] == [Fraction(1, 10)]
+
+
+def test_a_violation_reads_as_a_sentence():
+    instance = hs.generate("oasis", seed=2)
+    data = hs.simulate(instance, "fifo").solution.to_dict()
+    job = next(job for job in data["jobs"] if job["assignments"])
+    most = next(each.chunks for each in instance.jobs if each.name == job["name"])
+    row = job["assignments"][0]
+    [server] = list(row["workers"])[:1]
+    row["workers"] = {server: most + 1}
+    said = [str(violation) for violation in kernel.check(instance.to_dict(), data).violations]
+    slots = (
+        f"slots {row['from']}..{row['to']}" if row["to"] > row["from"] else f"slot {row['from']}"
+    )
+    assert f"(3): job {job['name']} in {slots} uses {most + 1} workers, at most {most}" in said
+    assert any(" used, at most " in line for line in said if line.startswith("(4)"))

@@ -150,7 +150,7 @@ def test_a_paused_job_goes_on_where_it_was():
     run = simulate(instance, Starts(rows), formulation="preemptive")
     assert run.solution.completion("j0") == 6
     assert run.in_feasible_set
-    with pytest.raises(Refused, match=r"\(4\) at job j0, slot 4"):
+    with pytest.raises(Refused, match=r"\(4\) at job j0 in slot 4"):
         simulate(instance, Starts(rows))
 
 
@@ -179,7 +179,7 @@ REFUSED = [
             (3, "j0", {"from": 4, "gpus": 3}),
             (6, "j1", {"from": 6, "gpus": 4}),
         ],
-        r"\(4\) at job j0, slot 4",
+        r"\(4\) at job j0 in slot 4",
     ),
     ([(1, "j0", {"to": 0})], "irrevocable.*only an open run"),
     ([(1, "j0", {"from": 1})], "row at slot 1: j0.*keys"),

@@ -140,8 +140,8 @@ def test_a_job_of_ten_million_slots_is_checked_without_a_number_for_each():
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found == {
-        ("(2e)", f"job k, slot {slots}"),
-        ("(2f)", f"job k, slots 1..{slots - 1}, server cloud"),
+        ("(2e)", f"job k in slot {slots}"),
+        ("(2f)", f"job k in slots 1..{slots - 1} on server cloud"),
     }
     assert most < 2_000_000
 
@@ -160,7 +160,9 @@ def test_an_overbooked_stretch_is_named_from_its_begin_to_its_end():
     rows = {name: [{"from": f, "to": t, "gpus": 1}] for name, (f, t) in spans.items()}
     [broken] = hs.build_solution(hs.read(data), rows).violations()
     assert (broken.rule, broken.amount) == ("(5)", 1)
-    assert str(broken) == "(5) at job b, slots 3..4, server cluster: lacks 1 GPUs"
+    assert (
+        str(broken) == "(5): job b in slots 3..4 on server cluster lacks 1 GPUs: 3 used, at most 2"
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["fifo", "srtf"])

@@ -85,9 +85,9 @@ def test_missing_data_is_counted_never_clipped():
     }
     solution = build_solution(instance, rows)
     broken = {(v.rule, v.where): v.amount for v in solution.violations()}
-    assert broken["(8a)-(8b)", "job j1, slot 1"] == pytest.approx(3)
-    assert broken["(8f)", "job j2, slot 1"] == 1
-    assert broken["(8a)-(8b)", "job j2, slot 1"] == pytest.approx(8)
+    assert broken["(8a)-(8b)", "job j1 in slot 1"] == pytest.approx(3)
+    assert broken["(8f)", "job j2 in slot 1"] == 1
+    assert broken["(8a)-(8b)", "job j2 in slot 1"] == pytest.approx(8)
     assert solution.completion("j2") is None
 
 

@@ -61,8 +61,11 @@ def test_oasis_gap(layout):
     check_sum(explanation, "max")
     data = explanation.to_dict()
     assert data["gap"] == pytest.approx(
-        data["from_jobs"] + data["from_idle_capacity"] + data["from_rounding"]
+        data["from_jobs"] + data["from_parts"] + data["from_idle_capacity"] + data["from_rounding"]
     )
+    names = {job.name for job in instance.jobs}
+    assert {row["name"].split(" (")[0] for row in data["jobs"]} <= names, "servers are no jobs"
+    assert not any("served" in row["name"] for row in data["parts"])
     assert data["jobs"][0]["term"] == max(row["term"] for row in data["jobs"])
 
 

@@ -19,7 +19,7 @@ from hindsched.analysis.score import judge
 from hindsched.analysis.score.candidate import Contained, Limits, find_bwrap, read_candidate
 from hindsched.analysis.score.judge import INSTANCE, OWN, Row
 from hindsched.analysis.store import check_folder
-from hindsched.errors import HindschedError, InputError, Refused
+from hindsched.errors import HindschedError, InputError, Refused, check_type
 from hindsched.instances.base import Instance, check_family
 from hindsched.instances.io import read, read_json, write_bytes, write_json, write_text
 from hindsched.online.protocol import OnlineAlgorithm
@@ -126,6 +126,7 @@ def score(
     >>> hs.score("fifo", family="gang", seeds=[7], public_seeds=[]).combined_score > 0.5
     True
     """
+    check_type("candidate", candidate, str, "a text: a file, a command or a name")
     if out is not None and any(check_folder(out).iterdir()):
         raise InputError("out", str(out), "must be a new or an empty folder")
     if (family is None) == (suite is None) or (suite is not None and seeds is not None):

@@ -10,6 +10,7 @@ completion alone. Runs whose work was lost hold GPUs but count for nothing.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hindsched.errors import InputError
+from hindsched.errors import InputError, check_type
 from hindsched.instances.io import MOST_BYTES
 from hindsched.instances.traces import published, schedulers
 from hindsched.instances.traces.capacity import Capacity, said_capacity
@@ -190,7 +191,7 @@ class Log:
     def need_capacity(self) -> Capacity:
         """The capacity, or `InputError` if nobody has said it."""
         if self.capacity is None:
-            rule = "the log does not say how many GPUs there are: --gpus or --servers must"
+            rule = "the log does not say how many GPUs there are: `gpus` or `servers` must"
             raise CannotJudge("gpus", "(absent)", rule)
         return self.capacity
 
@@ -280,6 +281,7 @@ def read_log(
     """
     if format not in FORMATS:
         raise InputError("format", format, f"must be one of {', '.join(FORMATS)}")
+    check_type("log", path, (str, os.PathLike, pd.DataFrame), "a path or a frame")
     form = FORMATS[format]
     clock = LogClock(time_zone or form.time_zone, time_unit, time_step, dates)
     file = Path("frame") if isinstance(path, pd.DataFrame) else Path(path)
@@ -340,7 +342,7 @@ def build_log(
         while unit > 1 and (moments % unit).any():
             unit //= 10
     if (int(judged["end"].max()) - zero) // unit > MOST_SLOTS:
-        rule = f"spans more than {MOST_SLOTS:.0e} slots: --time-step 1 makes slots of a second"
+        rule = f"spans more than {MOST_SLOTS:.0e} slots: `time_step` 1 makes slots of a second"
         raise InputError(reading.source, f"slots of {seconds_text(unit)} s", rule)
     for name in times:
         rows[name] = (rows[name] - (zero if name in MOMENTS else 0)) // unit

@@ -136,7 +136,7 @@ class Reading:
     keeps_broken: bool = False  # keep rows with a broken cell, which is missing then
     most_bytes: int = MOST_BYTES  # that the file may unpack to
     word: str = "row"  # what a row is in errors, and what stands behind them
-    hint: str = " (--skip-broken leaves such rows out)"
+    hint: str = " (`skip_broken` leaves such rows out)"
     notes: Notes = field(default_factory=Notes)
     sha256: str = ""
     rows_read: int = 0
@@ -195,7 +195,7 @@ class Reading:
         for role, column in self.columns.items():
             if column not in names and role in needed:
                 shown = ", ".join(names[:30]) or "(none)"
-                hint = "" if self.keeps_broken else f" for {role}: --column {role}=NAME names it"
+                hint = "" if self.keeps_broken else f" for {role}: `columns` {role}=NAME names it"
                 rule = f"must be {what} with a column {column!r}{hint}"
                 error = CannotJudge(f"{self.source}, row 1, columns", shown, rule)
                 names_it = f"there are {shown}; --column {role}=NAME names it"

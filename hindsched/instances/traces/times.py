@@ -150,7 +150,7 @@ class LogClock:
             )
             exact = moments.where(~naive, local.dt.tz_convert("UTC"))
             values.append((exact - EPOCH) / pd.Timedelta(microseconds=1) + fraction)
-        zone_rule = "has no offset: --time-zone must name the zone of the cluster's clock"
+        zone_rule = "has no offset: `time_zone` must name the zone of the cluster's clock"
         rules = {
             zone_rule: naive & (self._zone is None),
             "must be a date and a time of day within 285 years": moments.isna(),

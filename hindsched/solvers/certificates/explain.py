@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from hindsched.arrays import Floats
-from hindsched.errors import InputError
+from hindsched.errors import InputError, check_type
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import FEASIBILITY_TOLERANCE, Solution
 from hindsched.solvers.certificates.certificate import Certificate, check_same_problem
@@ -54,12 +54,14 @@ class Explanation:
     bound: float  # of the certificate
     gap: float  # their distance, in units of the objective
     # terms above 0, largest first: what a job's schedule loses against its best response at the
-    # prices, price x idle capacity of a linking row, and the outward rounding
+    # prices, the same of parts of the program that are no job's (a server's whole number of
+    # workers in a slot), price x idle capacity of a linking row, and the outward rounding
     parts: list[GapTerm] = field(repr=False)
     note: str | None = None  # what of the certificate is not explained: the branching of a tree
+    proven: float = math.nan  # the bound of the whole certificate, which that makes tighter
 
     def terms(self, *kinds: str) -> list[GapTerm]:
-        """Terms above 0 of some kinds (``job``, ``row``, ``rounding``; all), largest first."""
+        """Terms above 0 of some kinds (``job``, ``part``, ``row``, ``rounding``), largest first."""
         return [term for term in self.parts if not kinds or term["kind"] in kinds]
 
     def total(self, *kinds: str) -> float:
@@ -74,10 +76,10 @@ class Explanation:
 
     def to_dict(self) -> JsonObject:
         """The object that ``explain --json`` prints: totals, then terms by kind, largest first."""
-        jobs, rows = (
+        jobs, parts, rows = (
             [{key: value for key, value in term.items() if key != "kind" and value is not None}
              for term in self.terms(kind)]
-            for kind in ("job", "row")
+            for kind in ("job", "part", "row")
         )  # fmt: skip
         return {
             "instance": self.instance,
@@ -85,11 +87,14 @@ class Explanation:
             "objective": self.objective,
             "bound": self.bound,
             "gap": self.gap,
+            "proven": self.proven,
             "from_jobs": self.total("job"),
+            "from_parts": self.total("part"),
             "from_idle_capacity": self.total("row"),
             "from_rounding": self.total("rounding"),
             "note": self.note,
             "jobs": jobs,
+            "parts": parts,
             "rows": rows,
         }
 
@@ -125,11 +130,14 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     >>> abs(sum(row["term"] for row in found.terms()) - found.gap) < 1e-6
     True
     """
+    check_type("solution", solution, Solution, "a Solution, as of hs.solve")
+    check_type("certificate", certificate, Certificate, "a Certificate, as of hs.solve")
     instance = solution.instance
     check_same_problem(solution, certificate)
     broken = solution.violations()
     if broken:
         raise InputError("solution", str(broken[0]), "must be feasible")
+    proven = certificate.bound
     certificate, note = certificate.as_prices(instance)
     oracle = oracle_of(certificate, instance)
     prices = certificate.prices.copy()  # kernels are compiled for arrays that can be written
@@ -152,11 +160,12 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     least = -TOLERANCE * size - FEASIBILITY_TOLERANCE * np.abs(prices * oracle.rows.capacity)
     if np.any(job_terms < -TOLERANCE * size) or np.any(row_terms < least):
         raise InputError("prices", certificate.bound, "the bound does not hold for the solution")
-    gap = sign * (certificate.bound - objective)
+    gap, jobs = sign * (certificate.bound - objective), {job.name for job in instance.jobs}
     terms: list[tuple[str, str, int | None, float]] = []
     for block, (schedule, term) in enumerate(zip(schedules, job_terms.tolist(), strict=True)):
-        state = "left out" if schedule is None else "served"
-        terms.append(("job", f"{oracle.block_name(block)} ({state})", None, term))
+        name, state = oracle.block_name(block), "left out" if schedule is None else "served"
+        kind, shown = ("job", f"{name} ({state})") if name in jobs else ("part", name)
+        terms.append((kind, shown, None, term))
     for index in np.flatnonzero(row_terms > 0).tolist():
         labels = oracle.rows.label(index)
         slot = labels.pop("slot", None)
@@ -171,7 +180,7 @@ def explain(solution: Solution, certificate: Certificate) -> Explanation:
     ]  # fmt: skip
     return Explanation(
         certificate.instance, certificate.formulation, objective, certificate.bound, abs(gap),
-        parts, note,
+        parts, note, proven,
     )  # fmt: skip
 
 

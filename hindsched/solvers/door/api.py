@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from hindsched.errors import InputError, SolveFailed
-from hindsched.instances.base import Instance
+from hindsched.instances.base import Instance, check_instance
 from hindsched.json_types import Keywords
 from hindsched.limits import is_unlimited, time_limit
 from hindsched.models.base import check_size
@@ -83,6 +83,7 @@ def solve(
     >>> result.bound >= result.objective, result.solution.is_feasible()
     (True, True)
     """
+    check_instance(instance)
     chosen = SolveOptions.of(options, **option_keywords)
     known = methods(instance.family)
     if method not in known:

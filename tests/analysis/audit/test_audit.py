@@ -82,7 +82,7 @@ def test_a_log_known_by_completions_can_beat_the_bound() -> None:
         ({"policies": ["fifa"]}, "policy: fifa: must be one of fifo"),
         ({"formulation": "free"}, "formulation: free: must be one of"),
         ({"time_limit": -1}, "time_limit: -1"),
-        ({"gpus": None}, "--gpus or --servers must"),
+        ({"gpus": None}, "`gpus` or `servers` must"),
         ({"gpus": 1}, "frame, row 1, column gpus: 2: there are only 1 GPUs"),
     ],
 )

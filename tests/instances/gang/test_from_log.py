@@ -69,7 +69,7 @@ def test_a_log_becomes_an_instance() -> None:
     assert instance.provenance["log_sha256"] == log.sha256
     with pytest.raises(InputError, match="row 5, column gpus: 8: there are only 4 GPUs"):
         instance_of_log(read_log(EXAMPLES / "sacct.txt", "sacct", time_zone="UTC", gpus=4))
-    with pytest.raises(InputError, match="--gpus or --servers must"):
+    with pytest.raises(InputError, match="`gpus` or `servers` must"):
         instance_of_log(read_log(EXAMPLES / "sacct.txt", "sacct", time_zone="UTC"))
 
 

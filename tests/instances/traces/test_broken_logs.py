@@ -61,7 +61,7 @@ BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("empty", "csv", "", {}, "(empty): must hold something"),
     ("unknown role", "csv", CSV, {"columns": {"begin": "start"}}, "begin=start: must name one of"),
     ("mixed clocks", "csv", CSV + "c,2024-01-01T00:00:00Z,1,2,1\n", {}, "row 4, column submit"),
-    ("naive", "csv", cells("a,2024-01-01 00:00:00,2,3,1"), {}, "--time-zone must name"),
+    ("naive", "csv", cells("a,2024-01-01 00:00:00,2,3,1"), {}, "`time_zone` must name"),
     ("unit", "csv", CSV, {"time_unit": "weeks"}, "time_unit: weeks: must be one of s, ms"),
     ("step", "csv", CSV, {"time_step": "0"}, "time_step: 0: must be seconds above 0"),
     ("too far", "csv", cells("a,0,0,9223372036854775807,1"), {}, "must lie within 285 years"),

@@ -198,7 +198,7 @@ class Reading:
                 hint = "" if self.keeps_broken else f" for {role}: `columns` {role}=NAME names it"
                 rule = f"must be {what} with a column {column!r}{hint}"
                 error = CannotJudge(f"{self.source}, row 1, columns", shown, rule)
-                names_it = f"there are {shown}; --column {role}=NAME names it"
+                names_it = f"there are {shown}; `columns` {role}=NAME names it"
                 error.because = f"no column says {role} ({names_it})"
                 raise error
         self.rows_read += len(table)

@@ -82,7 +82,7 @@ class LogClock:
             text = texts[parts.index[first != second][:1]].reset_index(drop=True)
             days = [_plain_moments(text, order)[0] for order in DATE_ORDERS]
             readings = " or ".join(f"{day.day} {day:%B %Y}" for day in days)
-            rule = f"may be {readings}: --dates {' or '.join(DATE_ORDERS)} says which"
+            rule = f"may be {readings}: `dates` {' or '.join(DATE_ORDERS)} says which"
             raise InputError(where, text[0], rule)
 
     def _as_iso(self, texts: pd.Series) -> pd.Series:

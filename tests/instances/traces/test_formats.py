@@ -191,7 +191,7 @@ def test_dates_as_people_write_them(first: str, other: str, dates: Any, read: st
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("05/06/2024 09:00", "may be 5 June 2024 or 6 May 2024: --dates day-first or month-first"),
+        ("05/06/2024 09:00", "may be 5 June 2024 or 6 May 2024: `dates` day-first or month-first"),
         ("run 2024 at 10:00", "must be a number of seconds, or a date and a time of day"),
         ("12:30 2024", "must be a number of seconds, or a date and a time of day"),
         ("2024/13/45 10:00", "must be a number of seconds, or a date and a time of day"),

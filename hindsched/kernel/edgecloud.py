@@ -232,7 +232,8 @@ class Problem(FamilyProblem):
             outside = outside or at != self.cloud
             if "ps" in row:
                 holds.append((first, last, 1))
-                early, says = min(last, arrival - 1), ("runs before it arrives in slot {}", arrival)
+                early = min(last, arrival - 1)
+                says: tuple[Any, ...] = "runs before it arrives in slot {}", arrival
                 broken.note(arrival - first, "(2i)", name, first, early, at, says=says)
                 kind = job["ps_type"]
                 load = "(2f)", at, f"PS {kind}", self.ps[at][kind]

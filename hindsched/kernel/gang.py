@@ -299,7 +299,7 @@ class Problem(ScenarioProblem):
             if several:
                 kinds = {self.kind_of[place] for place in at} or {row["gpu_kind"]}
                 require(kinds <= set(self.kinds), f"{here}: no server has this gpu_kind")
-                says = "has GPUs of the kinds {}", ", ".join(sorted(kinds))
+                says: tuple[Any, ...] = "has GPUs of the kinds {}", ", ".join(sorted(kinds))
                 wrong = len(kinds) - 1 + len(kinds - {*job.kinds})
                 broken.note(wrong, "(8)", name, first, last, says=says)
                 if not at:

@@ -269,7 +269,7 @@ class Problem(FamilyProblem):
             price = [[row[r] for r in y] for row in arcs]
             cost, left = shipped(data, [P * count for count in y.values()], price)
             broken.note(ps is None, "(8f)", name, t, says=("has no parameter server",))
-            says = "has no workers for {} of its data", left
+            says: tuple[Any, ...] = "has no workers for {} of its data", left
             broken.note(left, "(8a)-(8b)", name, t, says=says)
             links = needed if self.paper else sum(y.values())
             for talk, r in sorted((market.talk[r][ps], r) for r in y if ps is not None):

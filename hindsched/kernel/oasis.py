@@ -162,7 +162,7 @@ class Problem(ScenarioProblem):
                     last - self.horizon, "horizon", name, max(first, self.horizon + 1), last,
                     says=("runs after the horizon {}", self.horizon),
                 )  # fmt: skip
-                says = "uses {} workers, at most {}", y, job.most
+                says: tuple[Any, ...] = "uses {} workers, at most {}", y, job.most
                 broken.note(y - job.most, "(3)", *at, says=says)
                 says = "sends {} by its workers, its parameter servers take {}", *traffic
                 broken.note(traffic[0] - traffic[1], "(6)", *at, says=says)

@@ -93,9 +93,8 @@ class Verdict:
 
 def _number(value: Any) -> str:
     """A value for people: numbers of six digits."""
-    if not isinstance(value, int | Fraction) or isinstance(value, bool):
-        return str(value)
-    return f"{float(value):.6g}" if abs(value) < 10**300 else str(value)
+    is_number = isinstance(value, int | Fraction) and abs(value) < 10**300
+    return f"{float(value):.6g}" if is_number else str(value)
 
 
 class Broken:

@@ -239,7 +239,7 @@ class WindowProblem(ScenarioProblem):
             at, n, sent, received = (name, first, last), sum(y.values()), *self._bandwidths(w, p)
             late = max(first, (cluster.last or 0) + 1)
             early = min(last, job.first - 1)
-            says = "runs before it arrives in slot {}", job.first
+            says: tuple[Any, ...] = "runs before it arrives in slot {}", job.first
             broken.note(job.first - first, rule["arrival"], name, first, early, says=says)
             says = "runs after the last slot {}", cluster.last
             broken.note(last - (cluster.last or last), rule["horizon"], name, late, last, says=says)

@@ -93,7 +93,7 @@ class Verdict:
 
 def _number(value: Any) -> str:
     """A value for people: numbers of six digits."""
-    is_number = isinstance(value, int | Fraction) and abs(value) < 10**300
+    is_number = isinstance(value, int | Fraction) and -(10**300) < value < 10**300
     return f"{float(value):.6g}" if is_number else str(value)
 
 

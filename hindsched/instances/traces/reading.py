@@ -46,6 +46,8 @@ REQUEUES = ("restart", "resume", "separate")
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ASIDE = "set aside: not judged"
 LEFT_OUT = "row left out"
+UNJUDGED = (ASIDE, LEFT_OUT, "not a job", "record left out", "its bursts are read instead")
+"""What is done to a row that no judged job has."""
 NO_GPU = "asked for no GPU"
 TEXTS = ("user", "server", "state", "part", "gpu_kinds")  # roles that are taken as they stand
 MOST_EXAMPLES = 100
@@ -200,6 +202,8 @@ class Reading:
                 error = CannotJudge(f"{self.source}, row 1, columns", shown, rule)
                 names_it = f"there are {shown}; `columns` {role}=NAME names it"
                 error.because = f"no column says {role} ({names_it})"
+                if role in ("start", "end"):
+                    error.because += "; generate --from-trace makes an instance of jobs alone"
                 raise error
         self.rows_read += len(table)
         rule = f"must have {len(names)} cells as the header has"

@@ -14,6 +14,7 @@ from hindsched.instances.traces.capacity import Capacity
 from hindsched.instances.traces.reading import (
     ASIDE,
     DELIMITERS,
+    MOST_GPUS,
     NONE_WORDS,
     REQUEUES,
     Format,
@@ -99,7 +100,7 @@ def read_swf(log: Reading) -> pd.DataFrame:
     counts from the end of the burst before.
     """
     for role, column in log.columns.items():
-        if column not in SWF_FIELDS:
+        if column and column not in SWF_FIELDS:
             rule = f"must be one of {', '.join(SWF_FIELDS)}"
             raise InputError("column", f"{role}={column}", rule)
     submits, header = log.settings["submits"], _swf_lines(log)
@@ -142,6 +143,7 @@ def read_swf(log: Reading) -> pd.DataFrame:
         end=end,
         gpus=log.amounts("gpus"),
         user=log.text("user").replace("-1", "") if log.has("user") else None,
+        gpu_kinds=log.text("gpu_kinds").replace("-1", "") if log.has("gpu_kinds") else None,
     )
 
 
@@ -166,7 +168,7 @@ def _swf_lines(log: Reading) -> dict[str, str]:
                 rule = f"must have {len(SWF_FIELDS)} as the format says"
                 log.break_row(number, "(all)", f"{len(cells)} numbers", rule)
     frame = pd.DataFrame(list(rows.values()), list(rows), list(SWF_FIELDS), dtype=object)
-    made = {role: frame[column] for role, column in log.columns.items()}
+    made = {role: frame[column] for role, column in log.columns.items() if column}
     log.take(pd.DataFrame(made, index=frame.index, dtype=object))
     return header
 
@@ -175,13 +177,15 @@ SWF = Format(
     "swf", "a workload in Standard Workload Format", read_swf,
     columns={
         "job": "job", "submit": "submit", "wait": "wait", "duration": "run", "gpus": "allocated",
-        "status": "status", "user": "user",
+        "status": "status", "user": "user", "gpu_kinds": "",  # partition or queue, if named
     },
     settings={"submits": ("header", "submits", "starts")},  # what submissions are
     missing=frozenset(("-1", "-1.0", "-1.00")),
 )  # fmt: skip
 
 SLURM_JOB = r"(?a:^(?P<number>\d+)(?:_(?P<task>\d+|\[[^\]]*\]))?(?:\+\d+)?(?P<step>\.\S+)?$)"
+SLURM_GPUS = r"(?a:(?:^|,)(?:gres[/:])?gpu(:[^=:,(]+)?[=:]([^,(]*))"
+"""``gres/gpu=4``, ``gres/gpu:a100=4``, ``gpu:a100:4(IDX:0-3)``: kind and number."""
 SLURM_WAITING = ("PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "REVOKED", "CONFIGURING")
 SLURM_COUNTS = ("NNodes", "NTasks", "AllocNodes", "AllocCPUS", "NCPUS", "ReqCPUS", "ReqNodes")
 """Columns that hold a number; any other that serves for GPUs holds trackable resources."""
@@ -226,6 +230,7 @@ def read_sacct(log: Reading) -> pd.DataFrame:
         start=start,
         end=end,
         gpus=_slurm_gpus(log),
+        gpu_kinds=_slurm_kinds(log),
         paused=None if elapsed is None else _slurm_pauses(log, keep, end - start, elapsed),
         # of several hosts the share of each is not known
         server=(hosts[0] + hosts[1].fillna("")).fillna("") if log.has("server") else None,
@@ -251,14 +256,25 @@ def _slurm_gpus(log: Reading) -> pd.Series:
     texts = allocated.where(allocated != "", log.text("requested"))
     known: dict[str, int] = {}
     for text in texts.unique():
-        counts = re.findall(r"(?a:(?:^|,)gres/gpu(:[^=,]+)?=([^,]*))", text)
+        counts = re.findall(SLURM_GPUS, text)
         if all(re.fullmatch(r"(?a:\d{1,9})", number) for _, number in counts):
             plain = [int(number) for kind, number in counts if not kind]
             # A cluster with kinds of GPUs counts each twice: once with its kind, once without.
             known[text] = plain[0] if plain else sum(int(number) for _, number in counts)
-    rule = "must count GPUs as gres/gpu=4 does"
+    rule = "must count GPUs as gres/gpu=4 or gpu:4 does"
     log.refuse(~texts.isin(list(known)), "gpus", texts, rule)
     return texts.map(known).astype(float)
+
+
+def _slurm_kinds(log: Reading) -> pd.Series | None:
+    """The kind of GPUs that each job asked for, where it named one; None where no job did."""
+    if log.has("gpu_kinds"):
+        return log.text("gpu_kinds")
+    texts, named = log.text("requested"), dict[str, str]()
+    for text in texts.unique():
+        kinds = {kind[1:] for kind, _ in re.findall(SLURM_GPUS, text) if kind}
+        named[text] = kinds.pop() if len(kinds) == 1 else ""
+    return texts.map(named) if any(named.values()) else None
 
 
 SACCT = Format(
@@ -266,7 +282,7 @@ SACCT = Format(
     columns={
         "job": "JobID", "submit": "Submit", "start": "Start", "end": "End", "gpus": "AllocTRES",
         "requested": "ReqTRES", "elapsed": "Elapsed", "state": "State", "user": "User",
-        "server": "NodeList",
+        "server": "NodeList", "gpu_kinds": "",  # Partition, say, if named; otherwise the requested
     },
     needed=("job", "submit", "start", "end", "gpus"),
     settings={"delimiter": "|", "requeue": REQUEUES},
@@ -284,22 +300,26 @@ GANG_LABELS = (
     "job-name",
 )
 """Labels and annotations that name a pod's gang; the first that a pod has counts."""
+KIND_LABELS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
+"""Labels of nodes by which pods select a kind of GPUs."""
 POD_NAMES = {
     "pod": "metadata.name", "job": "(label of the gang)", "submit": "metadata.creationTimestamp",
     "start": "status.conditions[PodScheduled]", "end": "finishedAt", "gpus": "resources",
     "server": "spec.nodeName", "user": "metadata.namespace", "phase": "status.phase",
+    "gpu_kinds": "spec.nodeSelector",
 }  # fmt: skip
 """Where a role stands in a pod's JSON: its column in notes and errors."""
 ENDED = ("Succeeded", "Failed")
 
 
 def read_kubernetes(log: Reading) -> pd.DataFrame:
-    """Pods: ``kubectl get pods -o json``, or a table with a row a pod.
+    """Pods or Kueue's workloads: ``kubectl get pods -o json``, or a table with a row a pod.
 
     A pod holds its GPUs from the moment it is bound to a node (condition ``PodScheduled``) until
     its last container ends. Pods of one job are one gang: the job is the value of the label that
     the user names, or of the first of `GANG_LABELS` that a pod has, or else the pod alone. Where
-    pods of a job ran one after the other, those that failed were lost and the others add up.
+    pods of a job ran one after the other, those that failed were lost and the others add up. A
+    workload holds the GPUs of all its pods from its admission until it is finished.
     """
     log.requeues = log.settings["requeue"]
     text = log.content()
@@ -307,6 +327,8 @@ def read_kubernetes(log: Reading) -> pd.DataFrame:
         log.take_records(text, "items", "pod", POD_NAMES, partial(_pods, log))
     else:
         log.table(",", what="pods: JSON of kubectl, or a table with a header")
+    if not (log.text("gpu_kinds") != "").any():
+        log.cells = log.cells.drop(columns="gpu_kinds", errors="ignore")
     pods, users, phases = log.names("pod"), log.text("user"), log.text("phase")
     groups = log.text("job").where(log.text("job") != "", pods)
     start, end = log.times("start"), log.times("end")
@@ -324,10 +346,12 @@ def read_kubernetes(log: Reading) -> pd.DataFrame:
 
 
 def _pods(log: Reading, number: int, item: Any) -> list[dict[str, str]]:
-    """Cells of a record that is a pod."""
+    """Cells of a record that is a pod, or a workload of Kueue."""
     kind = item.get("kind", "Pod") if isinstance(item, dict) else "(no object)"
+    if kind == "Workload":
+        return [_workload(log, item)]
     if kind != "Pod":
-        log.notes.add(number, "kind", str(kind), "must be a Pod", "record left out")
+        log.notes.add(number, "kind", str(kind), "must be a Pod or a Workload", "record left out")
         return []
     label, resource = log.settings["gang"], log.settings["resource"]
     meta, spec, status = (inner(item, key) for key in ("metadata", "spec", "status"))
@@ -345,8 +369,7 @@ def _pods(log: Reading, number: int, item: Any) -> list[dict[str, str]]:
         for container in inner_list(status, "containerStatuses")
     ]
     phase = status.get("phase")
-    together = sum(_pod_gpus(container, resource) for container in inner_list(spec, "containers"))
-    before = [_pod_gpus(container, resource) for container in inner_list(spec, "initContainers")]
+    selected = inner(spec, "nodeSelector")
     cells: dict[str, Any] = {
         "pod": meta.get("name"),
         "job": group,
@@ -354,15 +377,54 @@ def _pods(log: Reading, number: int, item: Any) -> list[dict[str, str]]:
         "start": bound[0] if bound else None,
         # Stamps of Kubernetes are all in UTC and of one shape.
         "end": max(map(str, filter(None, ended)), default="") if phase in ENDED else "",
-        "gpus": str(max([together, *before])),
+        "gpus": str(_pod_gpus(spec, resource)),
         "server": spec.get("nodeName"),
         "user": meta.get("namespace"),
         "phase": phase,
+        "gpu_kinds": next(filter(None, map(selected.get, KIND_LABELS)), ""),
     }
     return [{role: str(value or "") for role, value in cells.items()}]
 
 
-def _pod_gpus(container: JsonObject, resource: str) -> int:
+def _workload(log: Reading, item: JsonObject) -> dict[str, str]:
+    """Cells of a workload of Kueue: it runs from its (last) admission until it is finished."""
+    resource, status = log.settings["resource"], inner(item, "status")
+    meta, spec = inner(item, "metadata"), inner(item, "spec")
+    true = {
+        each.get("type"): each
+        for each in inner_list(status, "conditions")
+        if each.get("status") == "True"
+    }
+    admitted = true.get("Admitted") or true.get("QuotaReserved") or {}
+    finished, gpus = true.get("Finished") or {}, 0
+    for pods in inner_list(spec, "podSets"):
+        count = pods.get("count", 1)
+        if type(count) is not int or not 0 <= count < MOST_GPUS:
+            raise Malformed("spec.podSets.count", count, "must be a number of pods")
+        gpus += count * _pod_gpus(inner(inner(pods, "template"), "spec"), resource)
+    assigned = inner_list(inner(status, "admission"), "podSetAssignments")
+    flavors = {inner(each, "flavors").get(resource) for each in assigned} - {None}
+    cells = {
+        "pod": meta.get("name"),
+        "submit": meta.get("creationTimestamp"),
+        "start": admitted.get("lastTransitionTime"),
+        "end": finished.get("lastTransitionTime"),
+        "gpus": str(gpus),
+        "user": meta.get("namespace"),
+        "phase": ENDED["fail" in str(finished.get("reason")).lower()] if finished else "",
+        "gpu_kinds": flavors.pop() if len(flavors) == 1 else "",
+    }
+    return {role: str(value or "") for role, value in cells.items()}
+
+
+def _pod_gpus(spec: JsonObject, resource: str) -> int:
+    """GPUs of all containers together, or of the largest that runs before them."""
+    count = partial(_container_gpus, resource=resource)
+    together = sum(map(count, inner_list(spec, "containers")))
+    return max([together, *map(count, inner_list(spec, "initContainers"))])
+
+
+def _container_gpus(container: JsonObject, resource: str) -> int:
     resources = inner(container, "resources")
     for kind in ("limits", "requests"):  # extended resources have equal requests and limits
         value = inner(resources, kind).get(resource)
@@ -378,7 +440,7 @@ KUBERNETES = Format(
     columns={
         "pod": "name", "job": "group", "submit": "creationTimestamp", "start": "startTime",
         "end": "finishTime", "gpus": "nvidia.com/gpu", "server": "node", "user": "namespace",
-        "phase": "phase",
+        "phase": "phase", "gpu_kinds": "gpu_kinds",
     },
     needed=("pod", "submit", "start", "end", "gpus"),
     # The label or annotation that names a pod's gang (else the usual ones), what counts as GPUs.

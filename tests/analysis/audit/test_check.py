@@ -31,7 +31,7 @@ def found(log: pd.DataFrame, **options: Any) -> tuple[str, str]:
 def test_a_sound_log() -> None:
     assert found(LOG) == ("sound", "")
     assert hs.check_log(LOG, gpus=2).sentence() == (
-        "frame: sound. 3 rows read: 3 rows of 3 jobs judged, 0 not."
+        "frame: sound. 3 rows read: 3 jobs judged, 0 rows not."
     )
     assert found(pd.concat([LOG, LOG.tail(1).assign(job="d", gpus=0)]))[0] == "sound"
 
@@ -90,10 +90,8 @@ def test_what_cannot_be_judged_says_why(log: pd.DataFrame, options: Any, because
 def test_counts_add_up(file: str, options: Any) -> None:
     """Every row that was read is judged, or some note says that it is not and why."""
     log = read_log(EXAMPLES / file, **options)
-    rest = ("set aside", "row left", "not a job", "record left", "its bursts are read")
-    noted = sum(n["count"] for n in log.notes.summary() if n["done"].startswith(rest))
-    check = hs.check_log(log)
-    assert check.rows_read == check.rows_judged + noted
+    judged = int((log.rows["why"] == "").sum())
+    assert log.rows_read == judged + hs.check_log(log).rows_out
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +99,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     LOG.assign(end=[60, 90, 80]).to_csv(log, index=False)
     assert run(["audit", str(log), "--gpus", "2", "--check"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "log.csv: judged with what is left. 3 rows read: 2 rows of 2 jobs judged, 1 not.",
+        "log.csv: judged with what is left. 3 rows read: 2 jobs judged, 1 row not.",
         "- 1 row left out: must not precede the start (column end, row 4: -10 s after its start).",
     ]
     assert run(["audit", str(log), "--check", "--json"]) == 0
@@ -111,3 +109,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run(["audit", str(tmp_path / "absent.csv"), "--check"]) == 2
     with pytest.raises(InputError, match="unit"):
         hs.check_log(LOG, time_unit="weeks")
+
+
+@pytest.mark.parametrize("file", ["pods_detail.csv", "workloads.json", "kinds.txt"])
+def test_the_guide_shows_what_is_told(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    guide = Path("docs/guides/check_a_log.md").read_text(encoding="utf-8").splitlines()
+    at = next(n for n, line in enumerate(guide) if f"hindsched audit {file}" in line)
+    shown = [line.strip() for line in guide[at + 1 : guide.index("", at)]]
+    command = guide[at].replace(file, str(EXAMPLES / file)).split()[1:]
+    assert run(command) == 0
+    assert capsys.readouterr().out.splitlines() == shown

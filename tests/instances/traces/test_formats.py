@@ -235,3 +235,29 @@ def test_elapsed_says_which_of_two_hours_a_stamp_is_in(tmp_path: Path) -> None:
     )
     log = read_log(path, "sacct", time_zone="Europe/Berlin")
     assert log.seconds(log.jobs["ran"][0]) == 5 * 3600 + 17 * 60 + 50
+
+
+def test_kinds_are_what_jobs_asked_for(tmp_path: Path) -> None:
+    kinds = read_log(EXAMPLES / "kinds.txt", "sacct", time_zone="UTC").jobs
+    assert kinds[["gpus", "gpu_kinds"]].values.tolist() == [[4, "a100"], [2, "a100"], [2, ""]]
+    named = {"gpu_kinds": "Partition"}
+    partitions = read_log(EXAMPLES / "kinds.txt", "sacct", time_zone="UTC", columns=named).jobs
+    assert partitions["gpu_kinds"].tolist() == ["fast", "fast", "slow"]
+    old = tmp_path / "old.txt"
+    old.write_text(
+        "JobID|Submit|Start|End|ReqGRES\n1|0|0|9|gpu:a100:4(IDX:0-3)\n2|0|0|9|gpu:2,shard:1\n"
+    )
+    gres = {"gpus": "ReqGRES", "requested": "ReqGRES"}
+    jobs = read_log(old, "sacct", columns=gres).jobs
+    assert jobs[["gpus", "gpu_kinds"]].values.tolist() == [[4, "a100"], [2, ""]]
+    swf = read_log(EXAMPLES / "workload.swf", "swf", columns={"gpu_kinds": "partition"}).jobs
+    assert {*swf["gpu_kinds"]} <= {"", "1", "2"}
+    assert "gpu_kinds" not in read_log(EXAMPLES / "workload.swf", "swf").jobs
+
+
+def test_a_workload_of_kueue_is_a_job_of_all_its_pods() -> None:
+    log = read_log(EXAMPLES / "workloads.json", "kubernetes")
+    job = log.jobs.iloc[0]
+    assert [job["job"], job["gpus"], job["gpu_kinds"]] == ["ml/job-bert", 8, "a100"]
+    assert (job["submit"], job["ran"], job["completion"]) == (0, 3510, 3600)
+    assert log.others["job"].tolist() == ["ml/job-gpt"]

@@ -31,6 +31,11 @@ LOGS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sacct resume": ("sacct", "sacct.txt", {**BERLIN, "settings": {"requeue": "resume"}}),
     "sacct separate": ("sacct", "sacct.txt", {**BERLIN, "settings": {"requeue": "separate"}}),
     "kubernetes": ("kubernetes", "pods.json", {}),
+    "kueue": ("kubernetes", "workloads.json", {}),
+    "sacct kinds": ("sacct", "kinds.txt", {"time_zone": "UTC"}),
+    "sacct partitions": (
+        "sacct", "kinds.txt", {"time_zone": "UTC", "columns": {"gpu_kinds": "Partition"}},
+    ),
     "kubernetes table": ("kubernetes", "pods_table.csv", {}),
     "elasticflow": ("elasticflow", "elasticflow", {}),
     "openb": ("openb", "pods.csv", {}),

@@ -24,7 +24,7 @@ from hindsched.analysis.audit.gang.verdict import (
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.traces.log import Log, read_log
-from hindsched.instances.traces.reading import ASIDE, LEFT_OUT, NO_GPU, CannotJudge
+from hindsched.instances.traces.reading import ASIDE, LEFT_OUT, NO_GPU, UNJUDGED, CannotJudge
 from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.solution import use_over_time
 
@@ -39,8 +39,8 @@ class LogCheck:
 
     source: str  # name of the file, or ``frame``
     rows_read: int
-    rows_judged: int
-    jobs: int  # that these rows are of
+    rows_out: int  # that are not judged
+    jobs: int  # that are judged
     findings: tuple[str, ...]  # a sentence each
     verdict: str  # `SOUND`, `PARTLY` or `NOT`
     because: str = ""  # why it cannot be judged
@@ -50,9 +50,8 @@ class LogCheck:
         text = f"{self.source}: {self.verdict}"
         if self.verdict == NOT:
             return f"{text}, because {self.because}."
-        judged = f"{_plural(self.rows_judged, 'row')} of {_plural(self.jobs, 'job')}"
-        left = self.rows_read - self.rows_judged
-        return f"{text}. {_plural(self.rows_read, 'row')} read: {judged} judged, {left:,} not."
+        counts = f"{_plural(self.jobs, 'job')} judged, {_plural(self.rows_out, 'row')} not"
+        return f"{text}. {_plural(self.rows_read, 'row')} read: {counts}."
 
     def lines(self) -> list[str]:
         """The sentence, and a line a finding."""
@@ -88,7 +87,7 @@ def check_log(
     >>> log = pd.DataFrame({"job": ["a", "b"], "submit": 0, "start": [0, 60], "end": [60, 30]})
     >>> for line in hs.check_log(log.assign(gpus=2), gpus=2).lines():
     ...     print(line)
-    frame: judged with what is left. 2 rows read: 1 row of 1 job judged, 1 not.
+    frame: judged with what is left. 2 rows read: 1 job judged, 1 row not.
     - 1 row left out: must not precede the start (column end, row 2: -30 s after its start).
     - no job waited: either there was nothing to schedule, or submissions are really starts.
     """
@@ -98,13 +97,16 @@ def check_log(
         except CannotJudge as error:
             name = Path(log).name if isinstance(log, (str, Path)) else "frame"
             found = tuple(map(note_sentence, error.notes))
-            return LogCheck(name, error.rows_read, 0, 0, found, NOT, error.because or error.rule)
+            return LogCheck(
+                name, error.rows_read, error.rows_read, 0, found, NOT, error.because or error.rule
+            )
     return checked(log, None if log.capacity is None else find_breaches(log))
 
 
 def checked(log: Log, breaches: Breaches | None) -> LogCheck:
     """The check of a log that was read, and of what is impossible in it."""
-    notes, rows, held = log.notes.summary(), log.rows, held_rows(log)
+    notes: list[Any] = log.notes.summary()
+    rows, held = log.rows, held_rows(log)
     twice = int(rows.duplicated([name for name in SAME_ROW if name in rows]).sum())
     found = [*log.facts, *map(note_sentence, notes)]
     if twice:
@@ -126,10 +128,11 @@ def checked(log: Log, breaches: Breaches | None) -> LogCheck:
             instance_of_log(log)
         except InputError as error:
             because = f"{error.where}: {error.value}: {error.rule}"
+    out = sum(note["count"] for note in notes if note["done"] in UNJUDGED)
     left_out = any(note["done"] in (ASIDE, LEFT_OUT) and note["rule"] != NO_GPU for note in notes)
     sound = not (left_out or twice or (breaches and breaches.listed))
     return LogCheck(
-        log.source, log.rows_read, int((rows["why"] == "").sum()), len(jobs),
+        log.source, log.rows_read, out, len(jobs),
         tuple(text.rstrip(".") for text in found), NOT if because else SOUND if sound else PARTLY,
         because,
     )  # fmt: skip

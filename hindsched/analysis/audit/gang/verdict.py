@@ -273,10 +273,10 @@ def find_breaches(log: Log) -> Breaches:
             "known, and they stood still in between for a time that the log does not say"
         )
     sizes = _known_servers(log, held, unchecked)
-    listed = [*_judged(log, held, gpus, {})]
+    listed = [*_breaches_of(log, held, gpus, {})]
     if sizes:
         named = held[held["server"].fillna("").astype(str).isin(sizes)]
-        listed += _judged(log, named, sum(sizes.values()), sizes)
+        listed += _breaches_of(log, named, sum(sizes.values()), sizes)
     jobs = log.jobs
     short: Any = jobs[jobs["ran"].notna() & (jobs["ran"] < jobs["duration"])]
     for job in short.itertuples():
@@ -322,7 +322,7 @@ def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[s
     return {name: gpus for name, gpus in sizes.items() if gpus is not None}
 
 
-def _judged(
+def _breaches_of(
     log: Log, held: pd.DataFrame, gpus: int, servers: Mapping[str, int]
 ) -> Iterator[Breach]:
     """What the exact kernel says of rows as jobs of their own, on one pool or on each server."""

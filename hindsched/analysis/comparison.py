@@ -183,10 +183,17 @@ class Comparison:
             ``advantage``: geometric mean of how many times better the algorithm's objective is (1
             is equal), with ``advantage_lower, advantage_upper``, its bootstrap interval at the
             ``level``; ``sign_p, wilcoxon_p``: two-sided sign test, and signed ranks of the
-            logarithms. A number that cannot be had is None.
+            logarithms; ``holm_p``: the latter (where there is none the former) corrected by Holm
+            over all pairs of the family; ``winner`` if that is at most 1 - ``level``. A number
+            that cannot be had is None.
         """
         families = self.by_family.values()
         return _table([row for ratios in families for row in stats.paired_rows(ratios, confidence)])
+
+    def standing_rows(self, family: str) -> list[dict[str, Any]]:
+        """A row an algorithm: whom it beats and who beats it for certain, over all instances."""
+        labels = {each.algorithm: each.label for each in self.summaries if each.family == family}
+        return stats.standing_rows(self.by_family[family], labels)
 
     def profile_frame(self) -> pd.DataFrame:
         """Performance profiles: ``share`` of instances within ``factor`` of the best of all."""

@@ -261,7 +261,47 @@ def paired_rows(ratios: Ratios, confidence: float = CONFIDENCE) -> list[Row]:
             "sign_p": binomtest(better, better + worse).pvalue if better + worse else None,
             "level": confidence,
         })  # fmt: skip
+    for row, p in zip(rows, holm([_p_value(row) for row in rows]), strict=True):
+        is_ahead, is_behind = (p <= 1 - confidence and row[a] > row[b]
+                               for a, b in (("better", "worse"), ("worse", "better")))  # fmt: skip
+        winner = row["algorithm"] if is_ahead else row["rival"] if is_behind else ""
+        row |= {"holm_p": p, "winner": winner}
     return rows
+
+
+def _p_value(row: Row) -> float:
+    """The signed ranks' where all objectives are positive, else the signs'; 1 of ties alone."""
+    values = row["wilcoxon_p"], row["sign_p"]
+    return next((value for value in values if value is not None), 1.0)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Holm's correction: p values that hold of all tests at once."""
+    corrected, least = [1.0] * len(values), 0.0
+    for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        least = max(least, min(1.0, (len(values) - rank) * values[place]))
+        corrected[place] = least
+    return corrected
+
+
+def standing_rows(ratios: Ratios, labels: Mapping[str, str]) -> list[Row]:
+    """A row an algorithm: whom it beats and who beats it for certain, by `paired_rows`."""
+    pairs = paired_rows(ratios)
+    standings: dict[str, Row] = {
+        name: {"algorithm": label, "better than": [], "worse than": [], "not told apart from": 0}
+        for name, label in labels.items()
+    }
+    for row in pairs:
+        names = row["algorithm"], row["rival"]
+        for name, rival in (names, names[::-1]):
+            if row["winner"]:
+                key = "better than" if row["winner"] == name else "worse than"
+                standings[name][key].append(rival)
+            else:
+                standings[name]["not told apart from"] += 1
+    rows = sorted(standings.values(), key=lambda row: len(row["worse than"]))
+    return [{key: ", ".join(value) if isinstance(value, list) else value
+             for key, value in row.items()} for row in rows]  # fmt: skip
 
 
 def profile_rows(ratios: Ratios, points: int = 101) -> list[Row]:

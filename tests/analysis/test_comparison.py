@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from hindsched.analysis import statistics
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.ratio import Bounds
 from hindsched.errors import InputError
@@ -158,3 +159,30 @@ def test_the_summary_counts_infinite_ratios_apart_and_says_its_level():
     assert set(found.paired_frame()["level"]) == {0.95}
     with pytest.raises(InputError, match="confidence: 2"):
         found.summary_frame(confidence=2)
+
+
+def test_holm_corrects_for_all_pairs():
+    """Worked by hand: 0.01 * 3, then at least that and 0.03 * 2, then at least that and 0.04."""
+    assert statistics.holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert statistics.holm([0.7, 0.6]) == [1.0, 1.0]
+
+
+def test_who_is_better_than_whom():
+    """Twelve instances tell two apart, but not one that is now better, now worse."""
+    every = []
+    for place in range(12):
+        name = f"i{place:02d}"
+        every.append(records.offline(name, 120.0, 120.0))
+        every.append(records.online(name, "oasis", 100.0 + place))
+        every.append(records.online(name, "fifo", 50.0 + place))
+        every.append(records.online(name, "drf", 75.0 + place + 40 * (-1) ** place))
+    comparison = Comparison(every)
+    frame = comparison.paired_frame().set_index(["algorithm", "rival"])
+    assert frame.loc[("oasis", "fifo"), "wilcoxon_p"] == pytest.approx(2 / 4096)
+    assert frame.loc[("oasis", "fifo"), "holm_p"] == pytest.approx(6 / 4096)
+    assert frame["winner"].tolist() == ["oasis", "", ""]
+    assert comparison.standing_rows("oasis") == [
+        {"algorithm": "oasis", "better than": "fifo", "worse than": "", "not told apart from": 1},
+        {"algorithm": "drf", "better than": "", "worse than": "", "not told apart from": 2},
+        {"algorithm": "fifo", "better than": "", "worse than": "oasis", "not told apart from": 1},
+    ]

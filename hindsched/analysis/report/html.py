@@ -69,6 +69,7 @@ def _family(store: ResultStore, comparison: Comparison, verdict: FamilyVerdict) 
     return {
         "verdict": verdict,
         "algorithms": [s for s in comparison.summaries if s.family == verdict.family],
+        "standings": comparison.standing_rows(verdict.family) if len(items) > 1 else [],
         "pictures": _pictures(comparison, verdict.family),
         "schedule": _schedule(store, items[0]),
         "instances": [(item, known[item.instance], _check_command(store, item)) for item in items],

@@ -82,7 +82,7 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
             for s in comparison.summaries if s.family == family
         ]  # fmt: skip
         show_rows(f"{family}: competitive ratios", ratios, width=width)
-        if len(ratios) > 1 and max(row["on"] for row in ratios) > 1:
+        if len(ratios) > 1 and len(optima) > 1:
             standings = comparison.standing_rows(family)
             show_rows(f"{family}: who is better than whom", standings, width=width)
     tell(RATIO_LEGEND)

@@ -112,7 +112,8 @@ def main() -> None:
     if chosen.rolling:
         rolling_steps(chosen.family or hs.families(), chosen.seeds)
         return
-    timed(subproblem, "solve_program", "solve")
+    timed(subproblem, "compile_program", "compile")
+    timed(subproblem, "solve_in_turn", "solve")
     for owner in (OasisSubproblem, WindowSubproblem):
         timed(owner, "set", "set")
         timed(owner, "extract", "read")
@@ -121,7 +122,6 @@ def main() -> None:
     for owner in (subproblem, batchsched):
         timed(owner, "subproblem", "build")
     timed(paper.models, "build_subproblem", "build")
-    timed(batchsched, "priced_sets", "build")
     for family in ALGORITHMS:
         if family not in (chosen.family or ALGORITHMS):
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -28,6 +28,8 @@ Prices = Mapping[str, Floats]
 server."""
 Forms = Mapping[str, tuple[str, ...]]
 """Forms by formulation, the default first in both."""
+Terms = Iterable[tuple[Any, float]]
+"""Variables with their coefficients."""
 RUN, COMMIT = POLICIES = ("run", "commit")
 ALONE = "alone"  # of a job's part of a program to which jobs are added
 """Policies that decide slot by slot, or all of a job when it arrives (`models.futures`)."""
@@ -110,6 +112,13 @@ class Subproblem(PyomoProgram):
     @abstractmethod
     def set(self, prices: Prices, room: Prices | None = None) -> None:
         """Set the prices and what is left of the capacities; None for all of it."""
+
+    def ties(self) -> Iterator[Terms]:
+        """What decides among schedules of equal payoff, one after the other: the least is taken.
+
+        By default nothing does.
+        """
+        yield from ()
 
     @abstractmethod
     def extract(self) -> Solution | None:

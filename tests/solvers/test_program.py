@@ -185,7 +185,7 @@ def test_integers_are_rounded_and_the_rest_solved_again(monkeypatch):
     monkeypatch.undo()
     assert program.residual(point)[0] <= 1, "feasible as the solver means it"
     answer = Answer(Status.OPTIMAL, StoppedBy.GAP, point=point, bound=-50.0)
-    believed = door._believe(program, answer)
+    believed = door.believe(program, answer)
     assert believed.point is not None
     assert believed.point[order["open"]] == 0
     assert believed.point[order["flow"]] == pytest.approx(0)

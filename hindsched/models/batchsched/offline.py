@@ -107,6 +107,10 @@ class BatchschedSubproblem(program.WindowSubproblem):
             self.model, self.slots, self.block = fresh.model, fresh.slots, fresh.block
         super().set(prices, room)
 
+    def rank_of(self, mode: int) -> int:
+        """As Algorithm 3 does: in the order of modes."""
+        return mode
+
 
 def build_offline(
     instance: BatchschedInstance, formulation: str, *, form: str | None = None,
@@ -170,13 +174,11 @@ def fix_before(m: Model, now: int) -> None:
 
 
 def build_subproblem(
-    instance: BatchschedInstance, position: int, formulation: str, *, slots: int | None = None,
-    sets: windows.WindowJobSets | None = None,
-) -> BatchschedSubproblem:  # fmt: skip
+    instance: BatchschedInstance, position: int, formulation: str, *, slots: int | None = None
+) -> BatchschedSubproblem:
     """Build subproblem (12)/(20), with prices 0 and everything free, up to slot `slots`.
 
     By default that by which the job is done if it waits for the last arrival and takes its longest.
-    `sets` says what may be chosen; by default all.
     """
     program.refuse_in_pieces(formulation)
     family, record = batchsched_rules(instance), instance.jobs[position]
@@ -186,9 +188,9 @@ def build_subproblem(
     if slots < 1:
         raise InputError("slots", slots, "must be at least 1")
     span = {position: (record.arrival, slots)}
-    columns = windows.num_columns(instance, span) if sets is None else len(sets.columns)
+    columns = windows.num_columns(instance, span)
     _check_columns(f"the subproblem of {record.name}", columns, MOST_IN_SUBPROBLEM)
-    sets = sets or windows.sets_by_job(instance, span)[position]
+    sets = windows.sets_by_job(instance, span)[position]
     once = "12a" if instance.has_ps else "20a"
     model, block, _, paid = program.subproblem_model(
         position, family, sets, once, family.capacities[0].number

@@ -28,7 +28,8 @@ integer one may be above it, since counts that fit in a sum need not fit server 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import base
-from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
+from hindsched.models.algebra import Expr, Model, RowKey, grouped, use_by_cell
 from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.models.oasis import block as blocks
 from hindsched.models.oasis.printed import SYMBOLS as PRINTED_SYMBOLS
@@ -281,6 +282,10 @@ def _use(m: Model, name: str, servers: Servers) -> dict[RowKey, list[Expr]]:
     )  # fmt: skip
 
 
+MOST_WEIGHT = 10**5
+"""Of the slots whose workers a solver minimises at once, the last first."""
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class OasisSubproblem(OasisNames, base.Subproblem):
     """Subproblem (27) with the limits (30) and (31) on what fits."""
@@ -301,6 +306,19 @@ class OasisSubproblem(OasisNames, base.Subproblem):
             for server, slot in price:
                 price[server, slot].set_value(unit[server][slot - 1])
                 fits[server, slot].set_value(count[server][slot - 1])
+
+    def ties(self) -> Iterator[base.Terms]:
+        """The end; workers in the last slots, then in those before; the first servers."""
+        block = self.model.job[self.position]
+        yield [(ends, slot) for slot, ends in block.u.items()]
+        base = self.instance.jobs[self.position].chunks + 1
+        together = max(1, int(math.log(MOST_WEIGHT, base)))  # slots, the last one weighs most
+        yield from reversed(grouped(
+            (slot // together, (units, base ** (slot % together)))
+            for (_, slot), units in sorted(block.y.items(), key=lambda item: item[0][1])
+        ).values())  # fmt: skip
+        for use in (block.y, block.z):
+            yield [(units, server) for (server, _), units in use.items()]
 
     def extract(self) -> OasisSolution:
         job = self.instance.jobs[self.position]

@@ -21,11 +21,11 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.modes import WindowInstance, in_pieces
 from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
-from hindsched.models.base import Duals, OfflineProgram, Prices, Subproblem, row_prices
+from hindsched.models.base import Duals, OfflineProgram, Prices, Subproblem, Terms, row_prices
 from hindsched.models.declared import DeclarativeProgram
 from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
 from hindsched.models.windows.block import Family, ModesJob, ProgramJob, equation
-from hindsched.models.windows.sets import Spans, WindowJobSets, host_use, sets_by_job
+from hindsched.models.windows.sets import Column, Spans, WindowJobSets, host_use, sets_by_job
 from hindsched.solutions.base import Solution
 from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, merge_rows
@@ -135,6 +135,21 @@ class WindowSubproblem(WindowNames, Subproblem):
         for h, r, t in self.model.price:
             self.model.price[h, r, t].set_value(price[h][r][t - 1])
             self.model.room[h, r, t].set_value(free[h][r][t - 1])
+
+    def ties(self) -> Iterator[Terms]:
+        """The end, the mode, workers beside PSs on the first servers; then where the others are."""
+        chosen, job = self.block.block.u, self.block.job
+
+        def rank(column: Column) -> tuple[int, ...]:
+            mode, _, host, beside = column
+            return job.last_slot(column), self.rank_of(mode), mode, host, -beside
+
+        yield [(chosen[column], at) for at, column in enumerate(sorted(chosen, key=rank))]
+        yield [(units, server) for (_, _, _, server), units in self.block.block.y.items()]
+
+    def rank_of(self, mode: int) -> int:
+        """Which of modes that end together comes first: that with fewer workers."""
+        return self.block.job.modes[mode].workers
 
     def extract(self) -> Any:
         rows = {self.position: self.block.read()}

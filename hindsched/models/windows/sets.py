@@ -185,40 +185,6 @@ def num_columns(instance: WindowInstance, spans: Spans, *, in_pieces: bool = Fal
     return sum(len(starts) * len(places) for _, starts, places in ways)
 
 
-def priced_sets(
-    cluster: WindowInstance, table: Modes, free: Floats, prices: Floats,
-    most: Callable[[int, int], float],
-) -> WindowJobSets:  # fmt: skip
-    """Sets of a job at prices, of columns alone that fit what is left and may cost little enough.
-
-    `free` is `loosened`; both have shape (servers, resources, slots). A mode k in the window that
-    starts in slot t may cost ``most(k, t)`` at most, below 0 nothing. A column costs at least what
-    its host does, and for each worker beside the PSs what the cheapest server with room does.
-    """
-    job = WindowJobSets.of(table)
-    for k, mode in enumerate(job.modes):
-        m, p, q, count, length = mode
-        for t in range(1, free.shape[2] - length + 2):
-            limit, window = most(k, t), slice(t - 1, t - 1 + length)
-            if limit < 0:
-                continue
-            room, price = free[..., window].min(axis=2), prices[..., window].sum(axis=2)
-            each = price @ cluster.worker_demand[m]
-            fits = how_many_left(room, cluster.worker_demand[m], count)
-            beside = np.where(each <= limit, fits, 0)
-            least = float(each[beside > 0].min(initial=np.inf))
-            places = []
-            for n, g in hosts(cluster, room, m, p, q, count):
-                others = count - g
-                cost = others * least if others else 0.0
-                if n >= 0:
-                    cost += float(price[n] @ host_use(cluster, mode, g))
-                if cost <= limit and (q or others <= beside.sum() - min(beside[n], g)):
-                    places.append((n, g))
-            job.add(k, t, places, {h: int(beside[h]) for h in np.flatnonzero(beside).tolist()})
-    return job
-
-
 def fixed_rows(
     instance: Instance, commitments: Commitments, read_row: Callable[[Any, str, Assignment], AnyRow]
 ) -> dict[str, tuple[AnyRow, ...]]:

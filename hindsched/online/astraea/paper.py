@@ -37,7 +37,7 @@ from hindsched.online.protocol import Environment
 from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.window_solution import WindowRow, row_use
-from hindsched.solvers.door.subproblem import pays_more, solve_subproblem
+from hindsched.solvers.door.subproblem import solve_subproblem
 from hindsched.solvers.families.windows.schedules import cheapest_row
 
 Origin = Literal["round", "arrival", "absolute"]
@@ -185,18 +185,15 @@ class TenantModelRound(TenantRound):
         program = self._subproblem(job, values)
         price = np.repeat(self.ledger.prices().T[None], len(self.instance.servers), axis=0)
         free = self.free.transpose(1, 2, 0).astype(float)
-        quota = self.unused[:, self.instance.tenant_index[job.tenant]].astype(float)
+        quota = self.unused[:, self.instance.tenant_index[job.tenant]]
         by_name = program.family.by_name
-        arguments = by_name(price), by_name(free), None if shared else quota
+        arguments = by_name(price), by_name(free), None if shared else quota.astype(float)
         solution = solve_subproblem(program, *arguments)
         if solution is None:
             return None
-        exact = self.offer_of(solution.rows[job.name][0])
-        other = super().offer(job, table, values, shared=shared)
-        if other is None:
-            return exact
-        payoff, other_payoff = (float(values[each.last]) - each.cost for each in (exact, other))
-        return exact if pays_more(payoff, other_payoff, abs(float(values[1]))) else other
+        window: WindowRow = solution.rows[job.name][0]
+        in_all = (self.ledger.capacity - self.ledger.use).astype(np.int64)
+        return self.offer_of(self._placed(window, in_all if shared else quota))
 
     def book(self, job: AstraeaJob, offer: Offer, *, shared: bool) -> list[WindowRow]:
         """Take an offer's units; the job's program goes."""

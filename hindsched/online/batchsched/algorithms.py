@@ -26,8 +26,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance, Batchsch
 from hindsched.instances.modes import modes
 from hindsched.json_types import JsonObject
 from hindsched.models.base import Subproblem, subproblem
-from hindsched.models.batchsched.offline import MOST_IN_SUBPROBLEM
-from hindsched.models.windows.sets import WindowJobSets, num_columns, priced_sets
+from hindsched.models.windows.sets import num_columns
 from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.cluster import largest_share
@@ -65,7 +64,7 @@ from hindsched.online.protocol import (
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
-from hindsched.solvers.door.subproblem import UNTOLD, pays_more, solve_subproblem
+from hindsched.solvers.door.subproblem import solve_subproblem
 from hindsched.solvers.families.batchsched.oracle import BatchschedServers
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
 from hindsched.solvers.oracles.base import PlacingOracle
@@ -81,18 +80,11 @@ class ServerModelRound(ServerRound):
     batches: BatchschedOnline
 
     def find(self, job: BatchschedJob, limit: float) -> WindowRow | None:
-        """Solve the subproblem as an integer program; the oracle's schedule takes ties.
-
-        A weight too small to matter, 1e-6 of the job's value, stands for the oracle's rule that
-        among schedules of equal cost the earlier completion is taken.
-        """
-        table = self.batches.modes_of(job)
-        other = self.search.cheapest(table, limit=limit, last=self.last)
-        kept, few = self.batches.kept.get(job.name), self._few_sets(job, limit, other)
-        if kept is None or kept[0] != self.last or few is not None:
-            alone = job.model_copy(update={"arrival": 1, "weight": 1e-6 * limit / self.last})
-            instance = self.instance.with_jobs((alone,))
-            program = subproblem(instance, 0, slots=self.last, sets=few)
+        """Solve the subproblem as an integer program, in which completion has no weight."""
+        kept = self.batches.kept.get(job.name)
+        if kept is None or kept[0] != self.last:
+            alone = job.model_copy(update={"arrival": 1, "weight": 0.0})
+            program = subproblem(self.instance.with_jobs((alone,)), 0, slots=self.last)
             kept = self.batches.kept[job.name] = self.last, program
         prices, room = (
             {"capacity": values[:, :, : self.last]}
@@ -101,36 +93,8 @@ class ServerModelRound(ServerRound):
         solution = solve_subproblem(kept[1], prices, room)
         if solution is None:
             return None
-        solved: WindowRow = solution.rows[job.name][0]
-        cost = self.search.price(solved)
-        if other is None:
-            return solved if cost < limit and pays_more(-cost, -limit, limit) else None
-        return solved if pays_more(-cost, -self.search.price(other), limit) else other
-
-    def _few_sets(
-        self, job: BatchschedJob, limit: float, other: WindowRow | None
-    ) -> WindowJobSets | None:
-        """Where a job has too many columns, those that may beat the known schedule; else None.
-
-        They may cost less, or as much and end earlier; those of the known window are among them.
-        """
-        table = self.batches.modes_of(job)
-        if len(table) * self.last * len(self.instance.server_capacity) <= MOST_IN_SUBPROBLEM:
-            return None
-        room, prices = self.search.residual[..., : self.last], self.search.prices[..., : self.last]
-        cost = limit if other is None else self.search.price(other)
-        untold = UNTOLD * max(1.0, limit)
-
-        def most(k: int, t: int) -> float:
-            count, end = int(table.workers[k]), t + int(table.duration[k]) - 1
-            if other is None or end < other.last:
-                return cost + untold
-            same_window = (t, end, count, table.worker_type[k]) == (
-                other.first, other.last, other.num_workers, other.worker_type
-            )  # fmt: skip
-            return cost + untold if same_window else cost - untold
-
-        return priced_sets(self.instance, table, room, prices, most)
+        row: WindowRow = solution.rows[job.name][0]
+        return row if self.search.price(row) < limit else None
 
     def book(self, job: BatchschedJob, offer: Offer) -> None:
         """Take the schedule's resources and post the new prices; the job's program goes."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from hindsched.solvers.families.oasis.oracle import OasisOracle
 from hindsched.solvers.oracles.base import PlacingOracle, Response
 from hindsched.solvers.oracles.rows import Rows
 from hindsched.solvers.search import NeighbourhoodSearch
+
+if TYPE_CHECKING:
+    from hindsched.solvers.families.oasis.slots import SlotEngine
 
 WORK_A_NODE = 10
 """Units of work that a solve may take for each of `nodes`: conflicts and leaves are work too."""
@@ -108,6 +111,7 @@ class Oasis(PrimalDual):
         if self.ties != "first":
             environment = replace(environment, cluster=cluster.with_fields(**servers))
         super().start(environment)
+        self._slots: SlotEngine | None = None
         if self.engine == "slots":
             # CVXPY takes long to load
             from hindsched.solvers.families.oasis.slots import SlotEngine
@@ -136,11 +140,16 @@ class Oasis(PrimalDual):
         """On which the declared L depends."""
         return {"lower_floor": self.lower_floor, "units": self.units}
 
+    def report(self) -> protocol.Report:
+        """The ledger; of the engine ``slots`` how often it asked by the order of prices alone."""
+        by_order = {"asked_by_order_of_prices": self._slots.ranked} if self._slots else {}
+        return {**super().report(), **by_order}
+
     def respond_by_oracle(self, oracle: PlacingOracle, block: int) -> Response | None:
         """Best schedule of a payoff worth admitting, or None."""
         assert isinstance(oracle, OasisOracle)
         arguments = block, self.posted_prices, self.residual
-        if self.engine == "slots":
+        if self._slots is not None:
             return self._slots.best_response(oracle, *arguments, self.least_payoff)
         respond = oracle.chunk_best_response if self.whole_chunks else oracle.best_response
         return respond(*arguments, above=self.least_payoff)

@@ -1,4 +1,4 @@
-"""HiGHS by arrays: one object a solve, interruptible, with every option checked.
+"""HiGHS by arrays: one object a program, interruptible, with every option checked.
 
 The bridge goes past Pyomo's own interface because that one has no start for mixed-integer programs,
 notices Ctrl-C only when the solve has ended, and is several times slower on large models.
@@ -19,7 +19,13 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Answer, Progress, Status, StoppedBy
-from hindsched.solvers.door.standard_form import LinearProgram, Scaling
+from hindsched.solvers.door.standard_form import (
+    MODERATE,
+    LinearProgram,
+    Scaling,
+    objective_factor,
+    to_one,
+)
 from hindsched.solvers.door.work import catch_interrupt, count_work, is_counted, now, units_of
 
 WAIT_SECONDS = 0.05  # how often the waiting thread looks for an interrupt and news to report
@@ -59,7 +65,7 @@ _I32 = np.int32
 
 
 class HighsProgram:
-    """A linear program inside HiGHS, to be solved once."""
+    """A linear program inside HiGHS."""
 
     def __init__(self, program: LinearProgram, options: SolveOptions) -> None:
         if (highspy.HIGHS_VERSION_MAJOR, highspy.HIGHS_VERSION_MINOR) in UNSOUND_RELEASES:
@@ -145,6 +151,28 @@ class HighsProgram:
             self.highs.setSolution(solution)
         elif len(index):
             self.highs.setSolution(len(index), np.asarray(index, dtype=_I32), values)
+
+    def turn_to(self, program: LinearProgram, point: Floats, size: float) -> None:
+        """Go on from a point with another objective, the old one being the new program's last row.
+
+        `size` is that of the row's terms at the point.
+        """
+        columns = self._scaling.columns
+        row = program.matrix[[-1]].tocsr()
+        entries = row.data * columns[row.indices]
+        largest = np.abs(entries).max(initial=0.0)
+        factor = float(to_one(np.array([max(size, MODERATE[0] * largest)]))[0])
+        self.highs.addRow(
+            float(program.row_lower[-1]) * factor, float(program.row_upper[-1]) * factor,
+            row.nnz, row.indices.astype(_I32), entries * factor,
+        )  # fmt: skip
+        objective = objective_factor(columns * program.cost)
+        every = np.arange(columns.size, dtype=_I32)
+        self.highs.changeColsCost(columns.size, every, program.cost * columns * objective)
+        self.highs.changeObjectiveOffset(0.0)
+        rows = np.append(self._scaling.rows, factor)
+        self.program, self._scaling = program, Scaling(rows, columns, objective)
+        self.set_start(every, point)
 
     def solve(self, time_limit: float | None = None, on_progress: Progress | None = None) -> Answer:
         """Run for at most so many seconds and read what HiGHS says.

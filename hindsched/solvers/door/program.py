@@ -101,7 +101,7 @@ def solve_program(
             answer = replace(answer if is_unbounded else probe, point=None, bound=None)
     if given is not program and answer.point is not None:
         answer = replace(answer, point=answer.point[places])
-    answer = _believe(program, answer)
+    answer = believe(program, answer)
     if start and len(index) == len(program.columns):
         answer = _keep_start(program, answer, index, point)
     return _conclude(program, answer, options, now() - started, want_duals)
@@ -130,7 +130,7 @@ def _answer_without_columns(program: LinearProgram) -> Answer:
     )
 
 
-def _believe(program: LinearProgram, answer: Answer) -> Answer:
+def believe(program: LinearProgram, answer: Answer) -> Answer:
     """Keep the answer's point only if it passes the residual check, integers rounded first."""
     if answer.point is None:
         if answer.status in (Status.OPTIMAL, Status.FEASIBLE):

@@ -295,11 +295,11 @@ class Scaling:
             matrix = abs(csc_array(program.matrix))
             sizes = _largest(matrix[:, program.integer], axis=1)
             free, open_rows = ~program.integer, sizes == 0
-            rows = np.where(open_rows, 0.0, _to_one(sizes))  # columns go by the others first
+            rows = np.where(open_rows, 0.0, to_one(sizes))  # columns go by the others first
             for _ in range(ROUNDS):
-                columns[free] = _to_one(_largest(diags_array(rows) @ matrix[:, free], axis=0))
+                columns[free] = to_one(_largest(diags_array(rows) @ matrix[:, free], axis=0))
                 sizes = _largest(matrix @ diags_array(columns), axis=1)
-                rows = np.where(open_rows, _to_one(sizes), rows)
+                rows = np.where(open_rows, to_one(sizes), rows)
         return cls(rows, columns, objective_factor(columns * program.cost))
 
 
@@ -308,7 +308,7 @@ def objective_factor(cost: Floats) -> float:
     largest = np.abs(cost).max(initial=0.0)
     if largest == 0 or MODERATE_COSTS[0] <= largest <= MODERATE_COSTS[1]:
         return 1.0
-    return LARGEST_COST * float(_to_one(largest))
+    return LARGEST_COST * float(to_one(largest))
 
 
 def _largest(matrix: csc_array, axis: int) -> Floats:
@@ -319,7 +319,7 @@ def _largest(matrix: csc_array, axis: int) -> Floats:
     return coefficients
 
 
-def _to_one(sizes: Floats) -> Floats:
+def to_one(sizes: Floats) -> Floats:
     """Powers of two that bring sizes into [1/2, 1); 1 for a size of 0."""
     powers: Floats = np.where(sizes > 0, np.ldexp(1.0, -np.frexp(sizes)[1]), 1.0)
     return powers

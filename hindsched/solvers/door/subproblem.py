@@ -1,28 +1,41 @@
-"""A block's best response from the declarative subproblem instead of the oracle.
+"""A block's best response by its declarative subproblem: an integer program decides.
 
-The subproblem is the same block as in the offline program; its optimum and the oracle's are equal.
-A solver tells no differences below its tolerances and knows no tie rule: where its schedule is not
-better than the oracle's, that is taken, whose ties are those of `kernels.ties`. The program stays
-as long as its job is undecided: prices and what is left are set.
+The subproblem is the same block as in the offline program. Among schedules whose payoffs a solver
+cannot tell apart the one tie rule (`kernels.ties`) decides, by further solves of the same program:
+what has been decided stays as a row. The oracle is not asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
-from hindsched.models.base import Prices, Subproblem, subproblem
+from hindsched.models.base import Prices, Subproblem, Terms, subproblem
 from hindsched.solutions.base import Solution
+from hindsched.solvers.door.highs import HighsProgram
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.result import Status
+from hindsched.solvers.door.program import believe
+from hindsched.solvers.door.result import Answer, Status
+from hindsched.solvers.door.standard_form import (
+    LinearProgram,
+    TriviallyInfeasibleError,
+    compile_program,
+)
 from hindsched.solvers.oracles.base import PlacingOracle, PricingOracle, Response
 
-EXACT = SolveOptions(gap=1e-9)
-UNTOLD = 1e-6  # payoffs that differ by less, absolutely or relatively, a solver cannot tell apart
-LOST = 1e-4  # what tolerances may add up to in the many terms of a payoff
+EXACT = SolveOptions(
+    gap=1e-9,
+    solver_options={"mip_feasibility_tolerance": 1e-9, "primal_feasibility_tolerance": 1e-9},
+)
+INDISTINCT = 1e-8
+"""Share of the size of its terms by which an objective may differ from its optimum and be equal: a
+solver tells no smaller differences."""
 
 
 def solve_subproblem(
@@ -33,31 +46,56 @@ def solve_subproblem(
     `SolveFailed` where the solver proves neither an optimum nor infeasibility.
     """
     program.set(prices, room, *more)
-    result = solve_program(program.model, EXACT)
-    if result.status == Status.INFEASIBLE:
+    try:
+        compiled = compile_program(program.model)
+    except TriviallyInfeasibleError:
         return None
-    solution = program.extract() if result.status == Status.OPTIMAL else None
+    answer = solve_in_turn(compiled, program.ties())
+    if answer.status is Status.INFEASIBLE:
+        return None
+    solution = None
+    if answer.status is Status.OPTIMAL and answer.point is not None:
+        compiled.load(answer.point)
+        solution = program.extract()
     if solution is None:
         name = program.instance.jobs[program.position].name
-        raise SolveFailed(f"subproblem of {name}: {result.status}")
+        raise SolveFailed(f"subproblem of {name}: {answer.status}")
     return solution
+
+
+def solve_in_turn(program: LinearProgram, ties: Iterable[Terms]) -> Answer:
+    """Solve a program, then minimise the ties, one after the other, among what is optimal."""
+    place = {id(variable): at for at, variable in enumerate(program.columns)}
+    highs = HighsProgram(program, EXACT)
+    answer = believe(program, highs.solve())
+    for terms in ties:
+        point = answer.point
+        if answer.status is not Status.OPTIMAL or point is None:
+            break
+        size, cost = float(np.abs(program.cost * point).sum()), np.zeros(len(place))
+        for variable, value in terms:
+            if id(variable) in place:
+                cost[place[id(variable)]] += value
+        program = replace(
+            program, cost=cost, offset=0.0,
+            matrix=sp.csc_array(sp.vstack([program.matrix, sp.csc_array(program.cost[None])])),
+            row_lower=np.append(program.row_lower, -np.inf),
+            row_upper=np.append(program.row_upper, program.cost @ point + INDISTINCT * size),
+            rows=[*program.rows, program.objective],
+        )  # fmt: skip
+        highs.turn_to(program, point, size)
+        answer = believe(program, highs.solve())
+    return answer
 
 
 def model_response(
     oracle: PlacingOracle, block: int, prices: Floats, residual: Floats | None = None
 ) -> Response | None:
-    """`PlacingOracle.best_response` by a subproblem solved once, ties by the oracle's rule."""
+    """`PlacingOracle.best_response` by a subproblem; of the oracle its rows alone are read."""
     program = subproblem(oracle.instance, block, oracle.formulation)
     left = None if residual is None else oracle.rows.unpack(residual)
     solution = solve_subproblem(program, oracle.rows.unpack(prices), left)
-    solved = response_of(oracle, block, solution, prices)
-    other = oracle.best_response(block, prices, residual)
-    if solved is None or other is None:
-        return solved
-    size, sign = max(abs(solved.objective), abs(solved.value - solved.objective)), 1
-    if oracle.sense == "min":
-        sign = -1
-    return solved if pays_more(sign * solved.value, sign * other.value, size) else other
+    return response_of(oracle, block, solution, prices)
 
 
 def response_of(
@@ -70,15 +108,3 @@ def response_of(
     cost = float(prices[response.rows] @ response.amounts)
     value = response.objective - cost if oracle.sense == "max" else response.objective + cost
     return replace(response, value=value)
-
-
-def pays_more(payoff: float, other: float, size: float) -> bool:
-    """Whether a solver's payoff is above that of a known schedule, as far as it can tell.
-
-    `size` is that of their terms. `SolveFailed` if it is below by more than a solver's tolerances
-    may add up to: the program is wrong.
-    """
-    unit = max(1.0, size, abs(other))
-    if other - payoff > LOST * unit:
-        raise SolveFailed(f"a solver's best payoff is {payoff}, where a schedule pays {other}")
-    return payoff - other > UNTOLD * unit

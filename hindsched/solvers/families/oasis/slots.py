@@ -1,11 +1,10 @@
 """Algorithm 2 with the per-slot program (32) as COST_t: the engine ``slots`` of algorithm oasis.
 
 The recursion over slots and worker-slots is the oracle's, with its ties; what n workers cost in a
-slot, and where they run, comes from `OasisSlotProgram`, one CVXPY problem for the whole run. Prices
-of one slot lie as far apart as e^-500 and 1, which no linear programming code can add up. Units of
-a job are alike and each server's limit is its own, so that the optimum of (32) depends on the order
-of the prices alone: the solver is given each server's place in it, and costs are added up at the
-true prices.
+slot, and where they run, comes from `OasisSlotProgram`, one CVXPY problem for the whole run at the
+prices of the slot, the dearest being 1. Where they lie further apart than `WIDEST`, which no linear
+programming code can add up, the solver is given each server's place in the order of prices: units
+of a job are alike and each server's limit is its own, so that the optimum depends on that alone.
 """
 
 from __future__ import annotations
@@ -27,6 +26,8 @@ from hindsched.solvers.kernels.oasis.worker_slot_program import relax_states, tr
 from hindsched.solvers.kernels.ties import TIE
 from hindsched.solvers.oracles.base import Response
 
+WIDEST = 1e12
+"""How far apart positive prices of a slot may lie."""
 WHOLE = 1e-6
 """How far from whole numbers a vertex of (32) may lie by rounding."""
 
@@ -36,6 +37,7 @@ class SlotEngine:
 
     def __init__(self, cluster: OasisInstance) -> None:
         self.program = OasisSlotProgram(cluster)
+        self.ranked = 0  # solves by places in the order of prices
 
     def best_response(
         self, oracle: OasisOracle, block: int, prices: Floats, residual: Floats, above: float
@@ -60,11 +62,15 @@ class SlotEngine:
             if utilities[t] <= best:
                 break
             worker_price, ps_price = (each[:, t - 1] for each in paid)
-            order = price_ranks(worker_price), price_ranks(ps_price)
             rooms = [each[:, t - 1] for each in fits]
-            key = b"".join(each.tobytes() for each in (*order, *rooms))
+            levels = price_levels(worker_price), price_levels(ps_price)
+            asked = [
+                self._scaled(*side)
+                for side in zip((worker_price, ps_price), levels, rooms, strict=True)
+            ]
+            key = b"".join(each.tobytes() for each in (*asked, *rooms))
             if key not in known:
-                known[key] = self._deployments(needed, order, rooms)
+                known[key] = self._deployments(needed, asked, levels, rooms)
             deployed[t] = workers, ps = known[key]
             costs[t, : len(workers)] = workers @ worker_price + ps @ ps_price
             relax_states(
@@ -85,8 +91,19 @@ class SlotEngine:
         used = oracle.use_of_plan(block, plan)
         return Response(best, float(utilities[end]), *used, plan)
 
+    def _scaled(self, prices: Floats, levels: Ints, room: Ints) -> Floats:
+        """Prices of servers with room, the least that is not 0 being 1, or their levels."""
+        positive = prices[(room > 0) & (prices > 0)]
+        if not positive.size:
+            return np.zeros_like(prices)
+        if positive.max() > WIDEST * positive.min():
+            self.ranked += 1
+            return levels.astype(float) + 1.0
+        scaled: Floats = np.where(room > 0, prices / positive.min(), 0.0)
+        return scaled
+
     def _deployments(
-        self, needed: Ints, order: Sequence[Ints], room: Sequence[Ints]
+        self, needed: Ints, prices: Sequence[Floats], levels: Sequence[Ints], room: Sequence[Ints]
     ) -> tuple[Ints, Ints]:
         """Workers and PSs by server (columns) of 0, 1, ... workers (rows), as many as fit."""
         program, most = self.program, min(needed.size - 1, int(room[0].sum()))
@@ -95,7 +112,7 @@ class SlotEngine:
         deployed = [np.zeros((most + 1, each.size), dtype=np.int64) for each in room]
         for first in range(1, most + 1, program.workloads):
             sizes = np.arange(first, min(first + program.workloads, most + 1))
-            program.set(sizes, needed[sizes], order, room)
+            program.set(sizes, needed[sizes], prices, room)
             result = solve_convex(program.problem)
             if result.status != Status.OPTIMAL:
                 raise SolveFailed(f"(32) of {first} workers or more: {result.status}")
@@ -109,14 +126,18 @@ class SlotEngine:
                 fit = (rounded.sum(axis=1) == sums).all() and (rounded <= limit).all()
                 if not fit or np.abs(values - rounded).max() > WHOLE:
                     raise SolveFailed(f"(32) of {first} workers or more: its point is not whole")
+        for placed, level, limit in zip(deployed, levels, room, strict=True):
+            for servers in (np.flatnonzero(level == each) for each in range(level.max() + 1)):
+                before = np.cumsum(limit[servers]) - limit[servers]
+                alike = placed[:, servers].sum(axis=1, keepdims=True)
+                placed[:, servers] = np.clip(alike - before, 0, limit[servers])
         return deployed[0], deployed[1]
 
 
-def price_ranks(prices: Floats) -> Ints:
-    """Each server's place, from 1, in the order of prices; equal ones (`TIE`) in the file's."""
+def price_levels(prices: Floats) -> Ints:
+    """Each server's level in the order of prices, from 0; equal prices (`TIE`) are on one."""
     order = np.argsort(prices, kind="stable")
     listed = prices[order]
-    level = np.cumsum(np.append(False, listed[1:] > listed[:-1] * (1.0 + TIE)))
-    places = np.empty(order.size, dtype=np.int64)
-    places[order[np.lexsort((order, level))]] = np.arange(1, order.size + 1)
-    return places
+    levels = np.empty(order.size, dtype=np.int64)
+    levels[order] = np.cumsum(np.append(False, listed[1:] > listed[:-1] * (1.0 + TIE)))
+    return levels

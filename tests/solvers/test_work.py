@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import signal
 import threading
 import time
 
@@ -10,10 +12,11 @@ import pytest
 import hindsched as hs
 from hindsched.errors import InputError
 from hindsched.solvers.door import work
-from hindsched.solvers.door.api import methods
+from hindsched.solvers.door.api import compile_solve, methods
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import StoppedBy
-from hindsched.solvers.methods import auto
+from hindsched.solvers.families.gang import methods as gang_methods
+from hindsched.solvers.methods import auto, base
 
 INSTANCES = [
     hs.generate("oasis", seed=1, jobs=4, horizon=6),
@@ -103,3 +106,26 @@ def test_work_is_counted_inside_only():
 def test_options_that_make_no_sense_are_refused(options, words):
     with pytest.raises(InputError, match=words):
         SolveOptions.of(options)
+
+
+@pytest.mark.parametrize("method", ["milp", "auto"])
+def test_a_signal_ends_the_building_of_a_program(monkeypatch, method):
+    """Pyomo does not look at events; what was found before is kept."""
+    compile_solve("gang")
+    monkeypatch.setattr(gang_methods, "can_enumerate", lambda instance, formulation: False)
+
+    def building(*arguments, **settings):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    monkeypatch.setattr(base, "offline_program", building)
+    before = signal.signal(signal.SIGTERM, work.raise_terminated)
+    instance = hs.generate("gang", seed=1, jobs=12)
+    try:
+        begin = time.perf_counter()
+        result = hs.solve(instance, method, time_limit=120)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert time.perf_counter() - begin < 30
+    assert result.stopped_by == "interrupted"
+    assert result.solution.is_feasible()

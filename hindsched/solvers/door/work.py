@@ -7,7 +7,8 @@ one evaluation of all blocks, one neighbourhood, one node of a tree or of the so
 one linear program of a node; building and the solver's root count one each, however long they take.
 
 The first Ctrl-C asks a solver to stop and keep what it has, the second kills. Where the command
-line listens to SIGTERM (`raise_terminated`), that is treated alike.
+line listens to SIGTERM (`raise_terminated`), that is treated alike. What cannot look at the event,
+as the building of a program, is ended by an exception (`stopping_at_once`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
+
+from hindsched.errors import SolveFailed
 
 UNIT_SECONDS = 0.01  # what a unit of work counts as
 
@@ -103,6 +106,11 @@ class Clock:
 _current: threading.Event | None = None
 _terminated = False
 _caught = 0
+_at_once = False
+
+
+class Stopped(SolveFailed):
+    """Ctrl-C or SIGTERM ended what does not look at the event."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -152,6 +160,8 @@ def catch_interrupt() -> Iterator[threading.Event]:
         if event.is_set():
             raise interruption()
         event.set()
+        if _at_once:
+            raise Stopped("stopped while the program was built")
 
     listening = {signal.SIGINT: signal.signal(signal.SIGINT, ask_to_stop)}
     if signal.getsignal(signal.SIGTERM) is raise_terminated:
@@ -164,6 +174,17 @@ def catch_interrupt() -> Iterator[threading.Event]:
         _caught += event.is_set()
         for number, previous in listening.items():
             signal.signal(number, signal.SIG_DFL if previous is None else previous)
+
+
+@contextmanager
+def stopping_at_once() -> Iterator[None]:
+    """Let an interrupt raise `Stopped` inside, where what is made is of no use by halves."""
+    global _at_once
+    _at_once = True
+    try:
+        yield
+    finally:
+        _at_once = False
 
 
 @contextmanager

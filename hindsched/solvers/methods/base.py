@@ -32,7 +32,7 @@ from hindsched.solvers.door.result import (
     StoppedBy,
     status_of,
 )
-from hindsched.solvers.door.work import Clock
+from hindsched.solvers.door.work import Clock, Stopped, stopping_at_once
 
 DEFAULT_SECONDS = 60.0  # time limit of anytime methods when the options give none
 FindIncumbent = Callable[[Instance, str], Solution | None]
@@ -163,7 +163,14 @@ def solve_milp(
     result says so in ``details["unplaced"]``.
     """
     clock = Clock(math.inf)
-    declared = offline_program(instance, formulation, incumbent=incumbent, **build)
+    try:
+        with stopping_at_once():
+            declared = offline_program(instance, formulation, incumbent=incumbent, **build)
+    except Stopped as error:
+        return Result(
+            instance, formulation, method, status_of(incumbent), StoppedBy.INTERRUPTED, incumbent,
+            details={"program": str(error)},
+        )  # fmt: skip
     if incumbent is not None:
         declared.load(incumbent)
     within, start = options.without(clock.gone), incumbent is not None

@@ -109,7 +109,7 @@ _caught = 0
 _at_once = False
 
 
-class Stopped(SolveFailed):
+class NotBuilt(SolveFailed):
     """Ctrl-C or SIGTERM ended what does not look at the event."""
 
 
@@ -161,7 +161,7 @@ def catch_interrupt() -> Iterator[threading.Event]:
             raise interruption()
         event.set()
         if _at_once:
-            raise Stopped("stopped while the program was built")
+            raise NotBuilt("stopped while the program was built")
 
     listening = {signal.SIGINT: signal.signal(signal.SIGINT, ask_to_stop)}
     if signal.getsignal(signal.SIGTERM) is raise_terminated:
@@ -178,7 +178,7 @@ def catch_interrupt() -> Iterator[threading.Event]:
 
 @contextmanager
 def stopping_at_once() -> Iterator[None]:
-    """Let an interrupt raise `Stopped` inside, where what is made is of no use by halves."""
+    """Let an interrupt raise `NotBuilt` inside, where what is made is of no use by halves."""
     global _at_once
     _at_once = True
     try:

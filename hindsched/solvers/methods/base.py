@@ -32,7 +32,7 @@ from hindsched.solvers.door.result import (
     StoppedBy,
     status_of,
 )
-from hindsched.solvers.door.work import Clock, Stopped, stopping_at_once
+from hindsched.solvers.door.work import Clock, NotBuilt, stopping_at_once
 
 DEFAULT_SECONDS = 60.0  # time limit of anytime methods when the options give none
 FindIncumbent = Callable[[Instance, str], Solution | None]
@@ -166,7 +166,7 @@ def solve_milp(
     try:
         with stopping_at_once():
             declared = offline_program(instance, formulation, incumbent=incumbent, **build)
-    except Stopped as error:
+    except NotBuilt as error:
         return Result(
             instance, formulation, method, status_of(incumbent), StoppedBy.INTERRUPTED, incumbent,
             details={"program": str(error)},

@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 
 import pandas as pd
 from jinja2 import StrictUndefined, Template
+from printed import differences, words_of
 
 from hindsched.analysis.figures.base import (
     FULL_SEEDS,
@@ -34,11 +35,16 @@ from hindsched.analysis.figures.base import (
 )
 from hindsched.analysis.figures.claims import (
     CONDITIONAL,
+    DIRECTION,
     FAILED,
     INCONCLUSIVE,
+    NOT_APPLICABLE,
     NOT_AT_SCALE,
     NOT_RUN,
     REPRODUCED,
+    THEOREM_HOLDS,
+    VACUOUS,
+    VIOLATED,
     CaseResult,
     Claim,
     ClaimVerdict,
@@ -67,13 +73,22 @@ TRACE = "philly/philly.csv.gz"
 """Within the folder of the variable HINDSCHED_TRACES."""
 MANY_ROWS = 3000
 """Tables with more are stored packed."""
+READINGS = {
+    ("batchsched", ""): "alpha by (6), batches end early",
+    ("batchsched", "alpha-4"): "alpha = 4",
+    ("astraea", ""): "times as printed",
+    ("astraea", "tenth"): "times x 0.1",
+}
+"""Of what may be read in two ways, by family and the plan's word; the headline's is empty."""
+STANDS_FOR = {"batchsched-terminating": "batchsched"}
+"""The algorithm of a headline that claims call by the other's name."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """An experiment at the paper's scale, by its first figure; long axes in part, with their ends.
 
-    `minutes` of a processor are expected.
+    `minutes` of a processor are expected; `reading` is a word of `READINGS`.
     """
 
     family: str
@@ -82,10 +97,23 @@ class Plan:
     settings: dict[str, Any] = field(default_factory=dict)
     schemes: tuple[str, ...] | None = None
     traced: bool = False
+    reading: str = ""
 
     @property
     def name(self) -> str:
-        return f"{self.family}-{self.figure}{'-philly' if self.traced else ''}"
+        parts = self.family, self.figure, "philly" if self.traced else "", self.reading
+        return "-".join(filter(None, parts))
+
+    @property
+    def reading_words(self) -> str:
+        """How the paper is read, where it can be read in two ways."""
+        same = [p for p in PLAN if (p.family, p.figure) == (self.family, self.figure)]
+        several = len({p.reading for p in same}) > 1
+        return READINGS[self.family, self.reading] if several and not self.traced else ""
+
+    def differences(self, number: str) -> dict[str, tuple[str, str]]:
+        """What of a figure's settings is not as printed, with what is printed."""
+        return differences(self.family, number, self.settings, traced=self.traced)
 
     @property
     def figures(self) -> list[str]:
@@ -115,15 +143,21 @@ AT_THE_EDGE = (
     "srtf ideal cloud", "tiresias-l drawn edge", "tiresias-l drawn cloud", "edgecloud",
     "edgecloud-edge-only", "batchsche", "all-cloud",
 )  # fmt: skip
+ON_THE_TESTBED = (*AT_THE_EDGE[:6], "tiresias-l drawn edge", "tiresias-l drawn cloud",
+    "tiresias-l half edge", "tiresias-l half cloud", "tiresias-l ideal edge",
+    "tiresias-l ideal cloud", "edgecloud", "batchsche", "edgecloud-escape", "all-cloud",
+)  # fmt: skip
+IN_LARGE = (*ON_THE_TESTBED[:-3], "edgecloud-edge-only", "batchsche", "edgecloud-marginal",
+    "edgecloud-escape", "all-cloud",
+)  # fmt: skip
+FOR_TENANTS = (
+    "astraea, lambda 1", "astraea, lambda 2", "batchsche", "gandiva-fair", "hived",
+    "gandiva-fair widest", "hived widest",
+)  # fmt: skip
+VARIANTS = ("batchsched", "batchsched-exact", "batchsched-adaptive")
 IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.2]}
 BELOW_AND_IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.05, 0.2]}
-PLAN = (
-    Plan("oasis", "3", 110, {"jobs": [100, 400]}, (*WITHOUT_DORM, "dorm")),
-    Plan("oasis", "4", 9, {}, (*WITHOUT_DORM, "dorm")),
-    Plan("oasis", "5", 40, {"servers": [10, 60, 100]}),
-    Plan("oasis", "6", 3, {"jobs": [100, 400]}),
-    Plan("oasis", "8", 0.1),
-    Plan("oasis", "9", 0.1),
+IN_BATCHES = (
     Plan(
         "batchsched",
         "2",
@@ -140,33 +174,70 @@ PLAN = (
         AS_THE_PAPER_SETS_THEM,
     ),
     Plan("batchsched", "6", 10, {"servers": [50, 200], **IN_RANGE}, AS_THE_PAPER_SETS_THEM),
-    Plan("batchsched", "4", 2.2),
-    Plan("batchsched", "7", 2.3),
-    Plan("batchsched", "8", 0.4),
+    Plan("batchsched", "4", 2.2, {}, VARIANTS),
+    Plan("batchsched", "7", 2.3, {}, VARIANTS),
     Plan("batchsched", "9", 2, BELOW_AND_IN_RANGE, ("batchsched",)),
     Plan(
         "batchsched", "10", 3, {"fixed_workers": [1, 5, 30], **BELOW_AND_IN_RANGE}, ("batchsched",)
     ),
-    Plan("batchsched", "11", 0.2),
-    Plan("batchsched", "12", 1.8),
-    Plan("batchsched", "theorem-5", 0.7),
+)
+"""A_online with alpha = 4."""
+BY_TIMES = (
     *(Plan("astraea", number, 8, {"jobs": [40, 160]}) for number in ("4a", "4c")),
     *(Plan("astraea", number, 6, {"servers": [20, 140]}) for number in ("4b", "4d")),
-    Plan("astraea", "5", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}),
-    Plan("astraea", "6", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}),
     *(Plan("astraea", number, 1) for number in ("7", "8", "13")),
     *(Plan("astraea", number, 0.3) for number in ("9", "10", "11", "12", "table-2")),
+)
+TIMES_LONGER = 6
+"""A run with the printed times takes about so much longer than with a tenth of them."""
+
+
+def terminating(plan: Plan) -> Plan:
+    """A plan whose batches end as in the paper's simulations."""
+    names = {other: name for name, other in STANDS_FOR.items()}
+    schemes = tuple(names.get(name, name) for name in plan.schemes or ())
+    return replace(plan, schemes=schemes)
+
+
+def shortened(plan: Plan) -> Plan:
+    """A plan with a tenth of the printed times."""
+    all_schemes = plan.figure in ("4a", "4b", "4c", "4d", "7", "8", "13")
+    settings = {**plan.settings, "minibatch_scale": 0.1}
+    schemes = FOR_TENANTS if all_schemes else None
+    return replace(plan, settings=settings, schemes=schemes, reading="tenth")
+
+
+PLAN = (
+    Plan("oasis", "3", 110, {"jobs": [100, 400]}, (*WITHOUT_DORM, "dorm")),
+    Plan("oasis", "4", 9, {}, (*WITHOUT_DORM, "dorm")),
+    Plan("oasis", "5", 40, {"servers": [10, 60, 100]}),
+    Plan("oasis", "6", 3, {"jobs": [100, 400]}),
+    Plan("oasis", "8", 0.1),
+    Plan("oasis", "9", 0.1),
+    *map(terminating, IN_BATCHES),
+    *(replace(plan, reading="alpha-4") for plan in IN_BATCHES),
+    Plan("batchsched", "8", 0.4),
+    Plan("batchsched", "11", 0.2),
+    Plan("batchsched", "12", 1.8),
+    Plan("batchsched", "theorem-5", 0.7, {}, VARIANTS),
+    *(replace(plan, minutes=TIMES_LONGER * plan.minutes) for plan in BY_TIMES),
+    *map(shortened, BY_TIMES),
+    Plan("astraea", "5", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}),
+    Plan("astraea", "6", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}, FOR_TENANTS),
     *(Plan("astraea", number, 0.2) for number in ("P1", "P2", "P3", "P4")),
-    *(Plan("astraea", number, 2, traced=True) for number in ("4a", "4b", "7", "8", "13")),
-    Plan("edgecloud", "4", 0.3),
+    *(
+        Plan("astraea", number, 2, {}, FOR_TENANTS, traced=True)
+        for number in ("4a", "4b", "7", "8", "13")
+    ),
+    Plan("edgecloud", "4", 0.3, {}, ON_THE_TESTBED),
     Plan("edgecloud", "7", 5, {"jobs": [100, 300]}, AT_THE_EDGE),
     Plan("edgecloud", "8", 14, {"servers": [60, 140]}, AT_THE_EDGE),
-    Plan("edgecloud", "11", 5),
+    Plan("edgecloud", "11", 5, {}, IN_LARGE),
     Plan("edgecloud", "12", 0.3),
     Plan("edgecloud", "13", 0.4),
     Plan("edgecloud", "7", 8, {"jobs": [100, 300]}, AT_THE_EDGE, traced=True),
     Plan("edgecloud", "8", 8, {"servers": [60, 140]}, AT_THE_EDGE, traced=True),
-    Plan("edgecloud", "11", 8, traced=True),
+    Plan("edgecloud", "11", 8, {}, IN_LARGE, traced=True),
     Plan("mlbroker", "5", 12, {"datacenters": [3, 15], "epsilon": [0.001, 0.1, 10.0]}),
     Plan("mlbroker", "6", 3, {"capacity_gb": [16, 66], "data_gb": [100, 700]}),
     Plan("mlbroker", "7", 4, {"datacenters": [5, 15, 20]}),
@@ -231,8 +302,14 @@ def run(plan: Plan) -> None:
     began = time.process_time()
     frame = figure(plan.family, plan.figure).run(scale, lambda text: None)
     seconds = sum(scale.seconds) or time.process_time() - began
-    store(plan, frame, commit, at_scale=scale.is_papers, minutes=seconds / 60)
+    at_scale = replace(scale, settings=only_axes(plan, scale)).is_papers
+    store(plan, frame, commit, at_scale=at_scale, minutes=seconds / 60)
     print(f"{plan.name}: {seconds / 60:.1f} min", flush=True)
+
+
+def only_axes(plan: Plan, scale: FigureScale) -> dict[str, Any]:
+    """A plan's settings without those of its reading, which `differences` names."""
+    return {name: value for name, value in plan.settings.items() if name in scale.reaches_ends}
 
 
 def store(plan: Plan, frame: pd.DataFrame, commit: str, *, at_scale: bool, minutes: float) -> None:
@@ -310,22 +387,38 @@ def comes_out_again(name: str) -> bool:
     return True
 
 
+def short(word: str) -> str:
+    """A verdict's word where its condition is left out."""
+    return {CONDITIONAL: "reproduced if ...", DIRECTION: "direction only"}.get(word, word)
+
+
 @dataclass(frozen=True)
 class Judged:
-    """A claim with what is known of it."""
+    """A claim with what is known of it under one plan."""
 
     plan: Plan
     claim: Claim
     results: list[CaseResult]
     verdict: ClaimVerdict
     run: dict[str, Any] | None
+    differences: dict[str, tuple[str, str]]  # settings: what is used, what is printed
 
     @property
-    def where(self) -> str:
-        return f"{self.claim.figure}{' (Philly)' if self.plan.traced else ''}"
+    def reading(self) -> str:
+        """How the paper is read and whose jobs run, as far as there is more than one way."""
+        jobs = "Philly's jobs" if self.plan.traced else ""
+        return jobs or self.plan.reading_words or "drawn jobs"
+
+    @property
+    def word(self) -> str:
+        """The verdict without its condition."""
+        text = short(self.verdict.word)
+        return f"**{text}**" if self.verdict.is_earned else text
 
     @property
     def words(self) -> str:
+        if self.verdict.word in (VIOLATED, NOT_APPLICABLE):  # told below the table
+            return self.word
         text = str(self.verdict)
         return f"**{text}**" if self.verdict.is_earned else text
 
@@ -340,64 +433,109 @@ class Judged:
         return " to ".join(dict.fromkeys(digits(end) for end in (min(own), max(own))))
 
     @property
-    def beside(self) -> str:
+    def beside(self) -> list[str]:
         """What stands beside a claim and says otherwise."""
-        other = [
-            f"{name}: {verdict}"
+        return [
+            f"{name}: {short(verdict.word)}"
             for name, verdict in self.verdict.beside.items()
             if str(verdict) != str(self.verdict)
         ]
-        return "; ".join(other)
 
 
-def judged() -> list[Judged]:
-    """Every claim of the plan, in the papers' order; and those that no experiment can decide."""
-    kept = runs()
+@dataclass(frozen=True)
+class Row:
+    """A claim under all plans that decide it; the first is the headline."""
+
+    judged: list[Judged]
+
+    @property
+    def headline(self) -> Judged:
+        return self.judged[0]
+
+    @property
+    def claim(self) -> Claim:
+        return self.headline.claim
+
+    @property
+    def shown(self) -> Judged:
+        """The headline, or the first reading that is measured."""
+        known = [row for row in self.judged if row.run is not None]
+        return (known or self.judged)[0]
+
+    @property
+    def beside(self) -> list[str]:
+        """What other readings and groups of cases say, where it is something else."""
+        others = [
+            f"{row.reading}: {row.word.strip('*')}"
+            for row in self.judged[1:]
+            if row.results and str(row.verdict) != str(self.headline.verdict)
+        ]
+        return [*others, *self.headline.beside]
+
+
+def judged() -> list[Row]:
+    """Every claim in the papers' order; the paper's own reading first, on Philly where it is."""
     found = []
     for family in FAMILIES:
         plans = [plan for plan in PLAN if plan.family == family]
         for claim in claims(family):
             own = [plan for plan in plans if claim.figure in plan.figures]
             if claim.measure is None:
-                plan = Plan(family, claim.figure, 0)
-                found.append(Judged(plan, claim, [], ClaimVerdict(NOT_RUN), None))
-            for plan in own if claim.measure is not None else ():
-                record = kept.get(plan.name)
-                if record is None:
-                    found.append(Judged(plan, claim, [], ClaimVerdict(NOT_AT_SCALE), None))
-                    continue
-                results = measured(claim, frame_of(plan.name))
-                verdict = judge_claim(claim, results, at_scale=bool(record["at_scale"]))
-                found.append(Judged(plan, claim, results, verdict, record))
+                own = [Plan(family, claim.figure, 0)]
+            ordered = sorted(own, key=lambda plan: (not plan.traced, bool(plan.reading)))
+            found.append(Row([judge(claim, plan) for plan in ordered]))
     return found
 
 
-frame_of = cache(rows_of)
+def judge(claim: Claim, plan: Plan) -> Judged:
+    """The verdict on a claim under a plan."""
+    record = runs().get(plan.name)
+    if claim.measure is None:
+        return Judged(plan, claim, [], ClaimVerdict(NOT_RUN), None, {})
+    differing = {} if claim.theorem is not None else plan.differences(claim.figure)
+    if record is None:
+        return Judged(plan, claim, [], ClaimVerdict(NOT_AT_SCALE), None, differing)
+    results = measured(claim, frame_of(plan.name))
+    verdict = judge_claim(claim, results, at_scale=bool(record["at_scale"]))
+    used = {name: value for name, (value, _) in differing.items()}
+    return Judged(plan, claim, results, verdict.where(used), record, differing)
 
 
-def tables(rows: list[Judged]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All verdicts, a line a claim; and all quantities, a line a case."""
+@cache
+def frame_of(name: str) -> pd.DataFrame:
+    """Stored rows, with algorithms called as in claims."""
+    frame = rows_of(name)
+    return frame.replace({"algorithm": STANDS_FOR}) if "algorithm" in frame else frame
+
+
+def tables(rows: list[Row]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All verdicts, a line a claim and plan; and all quantities, a line a case."""
     verdicts, cases = [], []
-    for row in rows:
-        claim, record = row.claim, row.run or {}
-        trace_name = "philly" if row.plan.traced else ""
+    for row in (judgement for row_of_claim in rows for judgement in row_of_claim.judged):
+        claim, record, plan = row.claim, row.run or {}, row.plan
+        same = {
+            "key": claim.key, "reading": plan.reading_words,
+            "jobs from": "Philly" if plan.traced else "drawn",
+        }  # fmt: skip
         verdicts.append(
             {
-                "key": claim.key, "trace": trace_name, "figure": claim.figure,
+                **same, "figure": claim.figure,
                 "place": claim.place, "claim": claim.words, "the paper": claim.paper,
                 "quantity": claim.quantity, "rule": str(claim.rule), "about": claim.about,
+                "differs in": words_of(row.differences), "direction": row.verdict.direction,
+                "factor": row.verdict.factor,
                 "measured": row.measured, "verdict": str(row.verdict),
                 "beside": "; ".join(f"{k}: {v}" for k, v in row.verdict.beside.items()),
                 "note": claim.note, "why": claim.why, "seeds": record.get("seeds"),
-                "commit": record.get("commit"), "command": row.plan.command,
-                "minutes": record.get("minutes", row.plan.minutes),
+                "commit": record.get("commit"), "minutes": record.get("minutes", plan.minutes),
+                "command": plan.command,
             }
         )  # fmt: skip
         for result in row.results:
             low, high = result.interval or (None, None)
             cases.append(
                 {
-                    "key": claim.key, "trace": trace_name, "case": case_words(result.case),
+                    **same, "case": case_words(result.case),
                     "beside": claim.group(result.case), "middle": result.middle, "low": low,
                     "high": high, "infinite": result.infinite, "seeds": len(result.known),
                     "outcome": result.outcome(claim.rule) if result.known else "not measured",
@@ -406,20 +544,22 @@ def tables(rows: list[Judged]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame(verdicts), pd.DataFrame(cases)
 
 
-def page(rows: list[Judged]) -> str:
+SUMMARY = (
+    REPRODUCED, CONDITIONAL, DIRECTION, FAILED, INCONCLUSIVE, VACUOUS, THEOREM_HOLDS, VIOLATED,
+    NOT_APPLICABLE, NOT_AT_SCALE,
+)  # fmt: skip
+
+
+def page(rows: list[Row]) -> str:
     """The whole page."""
+    by_family = {family: [r for r in rows if r.claim.family == family] for family in FAMILIES}
     summary = []
-    words = (REPRODUCED, CONDITIONAL, FAILED, INCONCLUSIVE, NOT_AT_SCALE)
-    for family in FAMILIES:
-        own = [row for row in rows if row.claim.family == family and not row.plan.traced]
-        count = Counter(row.verdict.word for row in own)
-        summary.append((family, len(own), [count[word] for word in words]))
-    lines = {family: figure_lines(family, rows) for family in FAMILIES}
-    failing = {
-        family: failures([row for row in rows if row.claim.family == family]) for family in FAMILIES
-    }
+    for family, own in by_family.items():
+        count = Counter(row.headline.verdict.word for row in own)
+        summary.append((family, len(own), [count[word] for word in SUMMARY]))
+    known = [result for row in rows for one in row.judged for result in one.results if result.known]
     text = Template(TEMPLATE.read_text(), undefined=StrictUndefined, trim_blocks=True)
-    by_key = {row.claim.key: row for row in rows if not row.plan.traced}
+    by_key = {row.claim.key: row.shown for row in rows}
 
     def middle(key: str, case: str = "") -> str:
         """A measured number of a claim's case."""
@@ -427,19 +567,26 @@ def page(rows: list[Judged]) -> str:
         return digits(found[0].middle) if found else "(not measured)"
 
     return text.render(
-        families=FAMILIES, summary=summary, words=words, lines=lines, failing=failing,
+        families=FAMILIES, summary=summary, words=[*map(short, SUMMARY)], cases=len(known),
         middle=middle,
+        lines={family: figure_lines(own) for family, own in by_family.items()},
+        failing={family: failures(own) for family, own in by_family.items()},
     )  # fmt: skip
 
 
-def failures(rows: list[Judged]) -> list[str]:
-    """What does not reproduce, a line a figure and reason."""
+def failures(rows: list[Row]) -> list[str]:
+    """What does not reproduce, a line a figure and reason; without a headline the next reading.
+
+    Theorems that are violated or not applicable come last.
+    """
     by_reason: dict[tuple[str, str], list[Judged]] = {}
-    for row in rows:
-        if row.verdict.word == FAILED and not row.plan.traced:
-            by_reason.setdefault((row.where, row.claim.why), []).append(row)
+    shown = [row.shown for row in rows]
+    for one in shown:
+        if one.verdict.word == FAILED:
+            same = one.reading, one.claim.why or one.claim.figure
+            by_reason.setdefault(same, []).append(one)
     lines = []
-    for (where, why), own in by_reason.items():
+    for (reading, why), own in by_reason.items():
         alike: dict[tuple[str, ...], list[Judged]] = {}
         for row in own:
             key = str(row.claim.rule), *row.claim.words.split()[:3]
@@ -449,8 +596,14 @@ def failures(rows: list[Judged]) -> list[str]:
             f"({' / '.join(row.middles for row in same)}; {rule})"
             for (rule, *_), same in alike.items()
         ]
-        lines.append(f"{where}: {'; '.join(said)}." + (f" *{why}*" if why else ""))
-    return lines
+        place = ", ".join(dict.fromkeys(row.claim.figure for row in own))
+        place += "" if reading == "drawn jobs" else f" ({reading})"
+        lines.append(f"{place}: {'; '.join(said)}." + (f" *{why}*" if own[0].claim.why else ""))
+    by_verdict: dict[str, list[str]] = {}
+    for one in shown:
+        if one.verdict.word in (VIOLATED, NOT_APPLICABLE):
+            by_verdict.setdefault(str(one.verdict), []).append(one.claim.words)
+    return [*lines, *(f"{told_once(said)}: {words}." for words, said in by_verdict.items())]
 
 
 def common(words: list[list[str]]) -> list[str]:
@@ -473,22 +626,29 @@ def told_once(claims: list[str]) -> str:
     return " ".join([*words[0][:start], " / ".join(differing) + comma, *tail])
 
 
-def figure_lines(family: str, rows: list[Judged]) -> tuple[list[list[str]], str]:
-    """A line a measured figure: its first claim in full, the others' verdicts; and what is not."""
-    by_figure: dict[str, list[Judged]] = {}
+def figure_lines(rows: list[Row]) -> list[list[str]]:
+    """A line a figure: its first claim in full, the others' verdicts."""
+    by_figure: dict[str, list[Row]] = {}
     for row in rows:
-        if row.claim.family == family and row.claim.measure is not None and not row.plan.traced:
-            by_figure.setdefault(row.where, []).append(row)
-    lines, missing = [], []
+        if row.claim.measure is not None:
+            by_figure.setdefault(row.claim.figure, []).append(row)
+    lines = []
     for where, (first, *others) in by_figure.items():
-        if first.run is None:
-            missing.append(f"{where} ({first.plan.minutes:g})")
-            continue
-        rest = Counter(row.words for row in others)
-        verdict = "; ".join([first.words, *(f"{number} {word}" for word, number in rest.items())])
-        made = f"{first.run['minutes']:.1f}, `{first.run['commit'][:8]}`"
-        lines.append([where, first.claim.words, first.measured, verdict, first.beside, made])
-    return lines, ", ".join(missing)
+        rest = Counter(row.headline.word for row in others)
+        same = others and set(rest) == {first.headline.words}
+        parts = [f"{number} {word}" for word, number in rest.items()]
+        verdict = (
+            f"all {len(others) + 1} {first.headline.words}"
+            if same
+            else "; ".join([first.headline.words, *parts])
+        )
+        record = first.headline.run
+        made = f"{record['minutes']:.1f}" if record else f"needs {first.headline.plan.minutes:g}"
+        jobs = " (Philly)" if first.headline.plan.traced else ""
+        numbers = first.headline.measured.partition(" in ")[0]
+        words = [first.claim.words, numbers, verdict, "; ".join(first.beside)]
+        lines.append([f"{where}{jobs}", *words, made])
+    return lines
 
 
 def write_page() -> None:

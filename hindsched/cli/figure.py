@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,7 +48,7 @@ def figure(
             raise InputError("from-trace", from_trace, rule)
         table = hs.load_trace(from_trace, "philly", part=chosen.pop("part", None))
         trace = base.TraceInput(table, from_trace)
-    only = None if schemes is None else tuple(schemes.split(","))
+    only = None if schemes is None else tuple(re.split(r",(?! )", schemes))  # names may have ", "
     seeds = base.QUICK_SEEDS if quick else base.FULL_SEEDS
     scale = base.FigureScale(quick, seeds, chosen, trace, only)
     with console("stderr").status(f"{family}, figure {number}") as status:

@@ -108,16 +108,21 @@ class FigureScale:
             if name in varied:
                 raise InputError(f"set.{name}", given[name], "is what this figure varies itself")
         if self.trace is None:
-            return generate(family, preset, seed, **{**fixed, **given, **varied})
+            return self.make(family, preset, seed, {**fixed, **given, **varied})
         known = trace_settings(family) | {"jobs"}
         for name in varied:
             if name not in known:
                 rule = f"an instance from a trace has no {name}, which this figure varies"
                 raise InputError("from-trace", self.trace.path, rule)
         fixed_too = {name: fixed[name] for name in FROM_A_TRACE if name in fixed and name in known}
-        start = {"start": self.trace.start(seed, self.seeds)}
-        settings: dict[str, Any] = {**start, **fixed_too, **given, **varied}
-        return from_trace(family, self.trace.table, seed=seed, **settings)
+        return self.make(family, preset, seed, {**fixed_too, **given, **varied})
+
+    def make(self, family: str, preset: str, seed: int, settings: Keywords) -> Any:
+        """Draw an instance with these settings, or make it from the trace."""
+        if self.trace is None:
+            return generate(family, preset, seed, **settings)
+        start: Any = self.trace.start(seed, self.seeds)
+        return from_trace(family, self.trace.table, seed=seed, **{"start": start, **settings})
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,14 @@ def schemes_of(
     """Schemes by name: of algorithms of this name, or of (algorithm, settings) by name."""
     pairs = names if isinstance(names, Mapping) else {name: (name, {}) for name in names}
     return tuple(Scheme({column: name}, *pair) for name, pair in pairs.items())
+
+
+BATCHSCHE = {
+    "batchsche": ("batchsche", {}),
+    "batchsche alpha-4": ("batchsche", {"alpha": 4}),
+    "batchsche per-batch": ("batchsche", {"alpha": "per-batch"}),
+}
+"""BatchSche work-conserving, as printed with alpha = 4, and as its paper simulates it."""
 
 
 def run_scheme(instance: Any, scheme: Scheme, seed: int) -> Any:

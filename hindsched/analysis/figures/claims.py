@@ -7,7 +7,10 @@ experiment has several), and the rule that the quantity has to meet.
 A verdict needs the paper's scale, at least five seeds, and an interval on one side of the rule;
 what lacks one of them is *not measured at scale* or *inconclusive*. It is about the authors'
 algorithm and the rivals as the paper sets them; rivals at their strongest, our variants and other
-readings are judged beside it.
+readings are judged beside it. A claim with a factor has two parts, direction and factor. Where
+settings are not the printed ones a claim holds *if* they are so. A theorem *holds* or is
+*violated* by one value, or is *not applicable* where what it assumes fails. A ratio that nothing
+changes compares nothing: *vacuous*.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -32,7 +35,10 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 REPRODUCED, CONDITIONAL, FAILED = "reproduced", "reproduced if", "not reproduced"
 INCONCLUSIVE, NOT_AT_SCALE, NOT_RUN = "inconclusive", "not measured at scale", "not measured"
+DIRECTION, VACUOUS = "direction reproduced, factor", "vacuous"
+THEOREM_HOLDS, VIOLATED, NOT_APPLICABLE = "holds", "violated", "not applicable"
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
+FACTOR_EXPONENTS = 3 / 4, 5 / 4  # a factor may be off by a quarter of its logarithm
 LONGEST_LIST = 4  # cases that a condition lists one by one; more are counted
 
 
@@ -92,6 +98,24 @@ class Claim:
     # Groups of cases that are judged apart, by name: values of a case that belong to each.
     beside: Mapping[str, Sequence[object]] = field(default_factory=dict)
     why: str = ""  # why it does not reproduce, where that is known
+    factor: float | None = None  # printed, of a quantity whose rule says on which side of 1 it is
+    # Of a theorem: what of its assumptions fails in the runs, the empty word if nothing does; and
+    # an instance that violates it, where one is known.
+    theorem: str | None = None
+    violated_by: str = ""
+    vacuous: str = ""  # why no run could fail it
+
+    @property
+    def factor_rule(self) -> Rule | None:
+        """What the quantity must meet for the printed factor."""
+        if self.factor is None:
+            return None
+        return Rule(*sorted(self.factor**exponent for exponent in FACTOR_EXPONENTS))
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the quantity says how something changes along an axis."""
+        return self.measure is not None and self.measure["of"] in ("change", "spread")
 
     @property
     def family(self) -> str:
@@ -172,16 +196,31 @@ class CaseResult:
 class ClaimVerdict:
     """What an experiment says of a claim."""
 
-    word: str  # one of the six words above; the first three are earned
+    word: str  # one of the words above
     condition: str = ""  # the cases in which it holds, if it does in some only
-    beside: Mapping[str, ClaimVerdict] = field(
-        default_factory=dict
-    )  # on the groups beside, by name
+    # On the groups beside, by name.
+    beside: Mapping[str, ClaimVerdict] = field(default_factory=dict)
+    direction: str = ""  # verdicts on the two parts of a claim with a factor
+    factor: str = ""
+    differs: bool = False  # whether settings are not the printed ones
 
     @property
     def is_earned(self) -> bool:
-        """Whether scale, seeds and intervals suffice for it."""
-        return self.word in (REPRODUCED, CONDITIONAL, FAILED)
+        """Whether settings, scale, seeds and intervals suffice for it."""
+        words = (REPRODUCED, CONDITIONAL, DIRECTION, FAILED, THEOREM_HOLDS, VIOLATED)
+        return self.word in words and not self.differs
+
+    def where(self, differences: Mapping[str, str]) -> ClaimVerdict:
+        """The verdict where these settings, by name, are not the printed ones."""
+        if not differences or self.word not in (REPRODUCED, CONDITIONAL, DIRECTION, FAILED):
+            return self
+        own = [f"{name} is {value}" for name, value in differences.items()]
+        few = len(own) <= LONGEST_LIST
+        said = ", ".join(own) if few else f"{len(own)} settings are not the printed ones"
+        word = CONDITIONAL if self.word == REPRODUCED else self.word
+        said = said if word == CONDITIONAL else f"where {said}"
+        condition = ", ".join(filter(None, (self.condition, said)))
+        return replace(self, word=word, condition=condition, differs=True)
 
     def __str__(self) -> str:
         return f"{self.word} {self.condition}".strip()
@@ -220,12 +259,44 @@ def judge_claim(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) 
     groups: dict[str, list[CaseResult]] = {}
     for result in results:
         groups.setdefault(claim.group(result.case), []).append(result)
-    verdicts = {name: _judge_cases(claim.rule, main, at_scale) for name, main in groups.items()}
+    verdicts = {name: _judge_group(claim, own, at_scale) for name, own in groups.items()}
     main = verdicts.pop("", ClaimVerdict(NOT_RUN))
     if main.word == NOT_RUN and claim.measure is not None:
         main = ClaimVerdict(NOT_AT_SCALE)
     beside = {name: verdict for name, verdict in verdicts.items() if verdict.word != NOT_RUN}
-    return ClaimVerdict(main.word, main.condition, beside)
+    return replace(main, beside=beside)
+
+
+def _judge_group(claim: Claim, results: Sequence[CaseResult], at_scale: bool) -> ClaimVerdict:
+    values = [value for result in results for value in result.known]
+    if claim.theorem is not None and values:
+        return _judge_theorem(claim, values)
+    direction = _judge_cases(claim.rule, results, at_scale)
+    if direction.word in (NOT_RUN, NOT_AT_SCALE):
+        return direction
+    if claim.vacuous or (claim.is_change and all(math.isclose(value, 1) for value in values)):
+        return ClaimVerdict(VACUOUS)
+    if claim.factor_rule is None:
+        return direction
+    factor = _judge_cases(claim.factor_rule, results, at_scale)
+    main = direction
+    if direction.word in (REPRODUCED, CONDITIONAL):
+        main = factor
+        if factor.word in (FAILED, INCONCLUSIVE):
+            words = "not" if factor.word == FAILED else INCONCLUSIVE
+            condition = f", if {direction.condition}" if direction.condition else ""
+            main = ClaimVerdict(DIRECTION, words + condition)
+    return replace(main, direction=str(direction), factor=str(factor))
+
+
+def _judge_theorem(claim: Claim, values: Sequence[float]) -> ClaimVerdict:
+    """One value is enough against a theorem, but where its assumptions fail none says anything."""
+    if claim.violated_by:
+        return ClaimVerdict(VIOLATED, f"by {claim.violated_by}")
+    if claim.theorem:
+        return ClaimVerdict(NOT_APPLICABLE, f"({claim.theorem})")
+    keeps = all(claim.rule.outcome((value, value)) == HOLDS for value in values)
+    return ClaimVerdict(THEOREM_HOLDS if keeps else VIOLATED)
 
 
 def _judge_cases(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> ClaimVerdict:

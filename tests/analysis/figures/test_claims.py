@@ -14,6 +14,7 @@ from hindsched.analysis.figures.base import figures
 from hindsched.analysis.figures.claims import (
     CaseResult,
     Claim,
+    ClaimVerdict,
     Rule,
     claims,
     condition_of,
@@ -138,6 +139,48 @@ def test_what_stands_beside_does_not_enter_the_verdict():
     }
 
 
+@pytest.mark.parametrize(
+    ("factor", "word"),
+    [(3.5, "reproduced"), (2.9, "reproduced"), (1.3, "direction reproduced, factor not")],
+)
+def test_a_factor_may_be_off_by_a_quarter_of_its_logarithm(factor, word):
+    """Measured is 3: 3.5 to the power 3/4 is 2.56, 1.3 to the power 5/4 is 1.39."""
+    asked = replace(claim(None, above(1)), factor=factor)
+    results = [CaseResult((), (3.0, 3.01, 2.99, 3.0, 3.0))]
+    verdict = judge_claim(asked, results, at_scale=True)
+    assert str(verdict) == word
+    assert verdict.direction == "reproduced"
+    lower = replace(asked, factor=0.3, rule=Rule(high=1, strict=True))
+    assert judge_claim(lower, results, at_scale=True).word == "not reproduced"
+
+
+def test_one_value_violates_a_theorem_whose_assumptions_hold():
+    results = [CaseResult((), (0.2, 0.3, 1.01))]
+    theorem = replace(claim(None, Rule(high=1)), theorem="")
+    assert str(judge_claim(theorem, results, at_scale=False)) == "violated"
+    kept = [CaseResult((), (0.2, 0.3))]
+    assert str(judge_claim(theorem, kept, at_scale=False)) == "holds"
+    fails = replace(theorem, theorem="demands are large")
+    assert str(judge_claim(fails, results, at_scale=True)) == "not applicable (demands are large)"
+    known = replace(theorem, violated_by="seed 3")
+    assert str(judge_claim(known, kept, at_scale=True)) == "violated by seed 3"
+
+
+def test_a_ratio_that_nothing_changes_is_vacuous():
+    asked = claim({"of": "change", "y": "y", "x": "load"}, above(1))
+    assert judge_claim(asked, [CaseResult((), (1.0, 1.0))], at_scale=True).word == "vacuous"
+    assert judge_claim(asked, [CaseResult((), (1.0, 1.2))], at_scale=True).word == "inconclusive"
+
+
+def test_where_settings_differ_nothing_is_earned():
+    verdict = ClaimVerdict("reproduced").where({"servers": "50"})
+    assert (str(verdict), verdict.is_earned) == ("reproduced if servers is 50", False)
+    failed = ClaimVerdict("not reproduced").where({"servers": "50"})
+    assert (str(failed), failed.is_earned) == ("not reproduced where servers is 50", False)
+    assert ClaimVerdict("inconclusive").where({"servers": "50"}) == ClaimVerdict("inconclusive")
+    assert ClaimVerdict("reproduced").where({}).is_earned
+
+
 def test_measures_by_hand():
     frame = table().query("seed == 0")
     assert change(frame, "y", "load", where={"scheme": "ours"}) == {(): 0.25}
@@ -191,13 +234,19 @@ def script():
     return load("claims")
 
 
+@pytest.fixture
+def printed():
+    return load("printed")
+
+
 def test_the_page_shows_what_is_stored(script):
-    """Made again from the stored rows; at most 3,000 words."""
+    """Made again from the stored rows; at most 3,500 words."""
     text = script.page(script.judged())
     assert script.PAGE.read_text() == text, "python benchmarks/claims.py --page"
-    assert sum(any(sign.isalnum() for sign in word) for word in text.split()) <= 3000
+    assert sum(any(sign.isalnum() for sign in word) for word in text.split()) <= 3500
     for bold in re.findall(r"\| \*\*(.*?)\*\*", text):
-        assert bold.startswith(("reproduced", "not reproduced"))
+        words = bold.removeprefix("all ").lstrip("0123456789 ")
+        assert words.startswith(("reproduced", "not reproduced", "direction", "holds", "violated"))
 
 
 def test_the_plan_measures_every_claim_and_reaches_the_ends_of_axes(script):
@@ -215,6 +264,40 @@ def test_stored_rows_say_what_made_them(script):
         assert set(rows["commit"]) == {record["commit"]}
         assert rows["seed"].nunique() == record["seeds"] >= 5
         assert len(rows) == record["rows"]
+
+
+def test_settings_are_held_against_the_printed_ones(printed, tmp_path, monkeypatch):
+    """What the second referee saw; and a printed value that is edited is seen."""
+    assert printed.differences("batchsched", "2", {}) == {}
+    assert set(printed.differences("batchsched", "8", {})) == {
+        "round_horizon", "servers", "capacity_fraction",
+    }  # fmt: skip
+    assert printed.differences("astraea", "4a", {}) == {}
+    tenth = printed.differences("astraea", "4a", {"minibatch_scale": 0.1})
+    assert tenth == {"minibatch_scale": ("0.1", "1")}
+    assert "epochs" in printed.differences("astraea", "4a", {}, traced=True)
+    assert set(printed.differences("oasis", "3", {"servers": 40, "jobs": [9]})) == {"servers"}
+    text = (printed.TABLES / "oasis.csv").read_text()
+    (tmp_path / "oasis.csv").write_text(text.replace('"[50, 200]"', '"[60, 200]"'))
+    monkeypatch.setattr(printed, "TABLES", tmp_path)
+    printed.printed_settings.cache_clear()
+    assert set(printed.differences("oasis", "3", {})) == {"epochs"}
+    printed.printed_settings.cache_clear()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_stored_verdicts_say_in_which_settings_they_differ(script, family):
+    """An edited printed value or preset changes what the stored table must say."""
+    stored = pd.read_csv(script.VERDICTS, keep_default_na=False)
+    plans = {(plan.command, n): plan for plan in script.PLAN for n in plan.figures}
+    theorems = {item.key for item in claims(family) if item.theorem is not None}
+    kept = stored[stored["key"].str.startswith(f"{family}-") & ~stored["key"].isin(theorems)]
+    for _, row in kept.drop_duplicates(["command", "figure"]).iterrows():
+        plan = plans.get((row["command"], row["figure"]))
+        expected = "" if plan is None else script.words_of(plan.differences(row["figure"]))
+        assert row["differs in"] == expected, row["key"]
+    differing = kept[kept["differs in"] != ""]
+    assert not differing["verdict"].isin(["reproduced", "not reproduced"]).any()
 
 
 @pytest.mark.nightly

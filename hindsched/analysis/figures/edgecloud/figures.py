@@ -33,15 +33,20 @@ RIVALS = base.schemes_of(
 )
 """The paper takes widths from the trace (``drawn``) and leaves open who may use the cloud. The
 first is what rates are measured against."""
+BATCHSCHE = base.schemes_of(base.BATCHSCHE)
 SCHEMES = (
     *RIVALS,
-    *base.schemes_of(("edgecloud", "edgecloud-edge-only", "batchsche", "edgecloud-marginal",
-                      "edgecloud-escape", "all-cloud")),
-)  # fmt: skip
+    *base.schemes_of(("edgecloud", "edgecloud-edge-only")),
+    *BATCHSCHE,
+    *base.schemes_of(("edgecloud-marginal", "edgecloud-escape", "all-cloud")),
+)
 """Beside the paper's five our two variants, and the baseline that the paper leaves out."""
 TESTBED_SCHEMES = (
-    *RIVALS, *base.schemes_of(("edgecloud", "batchsche", "edgecloud-escape", "all-cloud")),
-)  # fmt: skip
+    *RIVALS,
+    *base.schemes_of(("edgecloud",)),
+    *BATCHSCHE,
+    *base.schemes_of(("edgecloud-escape", "all-cloud")),
+)
 EPSILONS = tuple(base.Scheme({"epsilon": epsilon}) for epsilon in (0.0, 0.1, 0.25, 0.5, 1.0))
 QUICK = {"horizon": 40, "minibatch_scale": 0.2}
 

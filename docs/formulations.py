@@ -15,7 +15,7 @@ PROGRAMS = {
     "batchsched": ({"form": "printed"}, {}),
     "astraea": ({"form": "printed"}, {}),
     "edgecloud": ({"form": "printed"}, {}),
-    "mlbroker": ({"formulation": "paper"}, {}),
+    "mlbroker": ({"form": "printed"}, {}),
     "gang": ({"form": "printed"}, {}, {"formulation": "preemptive"}),
 }
 """Arguments of `hs.model` for the programs shown."""

@@ -21,6 +21,7 @@ TINY = {
     "astraea": {"jobs": 2, "horizon": 4, "servers": 2},
     "mlbroker": {"jobs": 1, "horizon": 2, "datacenters": 2},
     "gang": {"jobs": 2, "servers": 2, "placement": "consolidated"},
+    "gang-pool": {"jobs": 2, "servers": 2},
 }
 PROGRAMS = {
     "oasis": [("standard", "printed"), ("standard", "strong"), ("standard", "cumulative")],
@@ -32,8 +33,9 @@ PROGRAMS = {
     "gang": [
         ("non-preemptive", "printed"), ("non-preemptive", "starts"), ("preemptive", "printed"),
         ("preemptive", "windows"), ("elastic", "printed"), ("elastic,makespan", "windows"),
-        ("non-preemptive,deadlines", "printed"),
+        ("non-preemptive,deadlines", "printed"), ("elastic,makespan", "printed"),
     ],
+    "gang-pool": [("preemptive", "printed")],
 }  # fmt: skip
 NO_ROWS = {"astraea": {"eq_4a"}, "edgecloud": {"eq_2j_running", "no_migration"}}
 """Rules that only jobs which must complete, or a history, have rows of."""

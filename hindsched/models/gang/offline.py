@@ -4,14 +4,13 @@
 ``eq_0``               completion: total weighted seconds from submission to completion; makespan:
                        the last completion; deadlines: weight of the missed deadlines
 ``eq_5``               GPUs in use in a slot, on a server where jobs must be consolidated
-``job[j]``             the blocks: `block.py` for (1), (3), (4), (6)
+``job[j]``             the blocks: `printed.py`, and tighter ones in `block.py`
 =====================  ===========================================================================
-
-(2), not before the submission, holds by the choice of slots (`sets.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +22,20 @@ from hindsched.errors import InputError
 from hindsched.instances.gang.instance import (
     KINDS,
     MOST_PROGRAM_SLOTS,
-    OBJECTIVES,
     GangInstance,
     split_formulation,
 )
 from hindsched.models import base
-from hindsched.models.algebra import Expr, Model, grouped
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.models.gang import block
+from hindsched.models.gang.printed import (
+    MAKESPAN,
+    job_cost,
+    link_jobs,
+    open_cost,
+    printed_program,
+)
 from hindsched.models.gang.sets import GangSets, GangTask, gang_sets, priced_task
 from hindsched.solutions.gang.solution import GangSolution
 
@@ -41,15 +46,9 @@ FORMS = {
     )
     for formulation in GangInstance.formulations
 }
-BLOCKS = {"starts": block.starts, "windows": block.windows, base.PRINTED: block.printed}
-_, MAKESPAN, _ = OBJECTIVES
+BLOCKS = {"starts": block.starts, "windows": block.windows}
 MOST_COLUMNS = 400_000  # variables that a program may have; no solver ends on more
 MOST_TERMS = 4_000_000  # of its rows: about a gigabyte
-COST_DOCS = {
-    "completion": "(0) weighted seconds from submission to completion",
-    "makespan": "(0) the makespan",
-    "deadlines": "(0) weight of the deadlines that are missed",
-}
 
 
 class GangNames(DeclarativeProgram):
@@ -65,8 +64,8 @@ class GangNames(DeclarativeProgram):
             ("job", "seconds a second"): "eq_0_span",
             ("slot", "starts"): "starts",
             ("slot", "completions"): "completes",
-            ("slot", "GPUs"): "gpus",
-            ("slot", "jobs"): "runs done wide",
+            ("slot", "units"): "y",
+            ("slot", "jobs"): "done wide",
             ("slot", "begins"): "begins",
             ("slot", "cost a job"): "eq_1_kept",
             ("slot", "cost a GPU"): "eq_3_over eq_6 eq_6_wide",
@@ -139,14 +138,16 @@ def build_offline(
     kind, goal = split_formulation(formulation)
     view = gang_sets(instance, formulation, commitments or base.Commitments(), incumbent, policy)
     _check_size(instance, view, form)
-    m = pyo.ConcreteModel(name=instance.name)
-    m.job = pyo.Block([task.job for task in view.tasks])
-    for task in view.tasks:
-        BLOCKS[form](m.job[task.job], task, kind, relax)
-        if instance.is_consolidated:
-            block.places(m.job[task.job], instance.server_gpus.tolist(), task, kind, relax)
-    _add_capacity(m, instance, view)
-    _add_objective(m, instance, view, goal)
+    free = _free(instance, view)
+    if form == base.PRINTED:
+        m = printed_program(instance, kind, goal, view.tasks, free, relax)
+    else:
+        m = pyo.ConcreteModel(name=instance.name)
+        m.job = pyo.Block([task.job for task in view.tasks])
+        for task in view.tasks:
+            BLOCKS[form](m.job[task.job], task, kind, relax)
+        link_jobs(m, instance, kind, goal, view.tasks, free, relax)
+    _add_fixed(m, instance, view, goal)
     return GangProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=m,
         incumbent=incumbent, view=view,
@@ -208,8 +209,8 @@ def _check_size(instance: GangInstance, view: GangSets, form: str) -> None:
             raise InputError("instance", instance.name, rule)
 
 
-def _add_capacity(m: Model, instance: GangInstance, view: GangSets) -> None:
-    """(5), by slot in a pool, by slot and server where jobs are consolidated."""
+def _free(instance: GangInstance, view: GangSets) -> Callable[[int, int], int]:
+    """What fixed rows leave, by slot and server; a pool is one server."""
     rows, by_server = view.fixed.rows, instance.is_consolidated
     sizes = instance.server_gpus if by_server else np.array([instance.total_gpus])
     free = np.tile(sizes, (view.slots + 1, 1))
@@ -217,43 +218,16 @@ def _add_capacity(m: Model, instance: GangInstance, view: GangSets) -> None:
         rows.start, rows.end, rows.held if by_server else rows.gpus[:, None], strict=True
     ):
         free[start + 1 : end + 1] -= gpus
-    blocks = ((b.held if by_server else b.uses) for b in m.job.values())
-    holders = grouped(pair for held in blocks for pair in held.items())
-
-    @m.Constraint(sorted(holders), doc="(5) what is held is there")
-    def eq_5(m: Model, t: int, h: int | None = None) -> Expr:
-        return total(holders[t if h is None else (t, h)]) <= int(free[t, h or 0])
+    return lambda t, h: int(free[t, h])
 
 
-def job_cost(instance: GangInstance, job: int, goal: str, end: int) -> float:
-    """What a job adds to (0) if it completes in a slot; the makespan is no sum over jobs."""
-    weight, due = instance.jobs[job].weight, int(instance.deadlines[job])
-    if goal == "deadlines":
-        return weight * (0 <= due < end)
-    return weight * float(instance.slot_seconds) * (end - int(instance.submits[job]))
-
-
-def _open_cost(instance: GangInstance, j: int, goal: str, b: Model) -> Expr:
-    return total(job_cost(instance, j, goal, end) * share for end, share in b.ends.items())
-
-
-def _add_objective(m: Model, instance: GangInstance, view: GangSets, goal: str) -> None:
-    """(0): what is minimised, with what the fixed jobs cost."""
-    seconds, ends = float(instance.slot_seconds), view.fixed.completions
+def _add_fixed(m: Model, instance: GangInstance, view: GangSets, goal: str) -> None:
+    """What the fixed jobs add to (0)."""
+    ends = view.fixed.completions
     if goal == MAKESPAN:
-        m.span = pyo.Var(
-            bounds=(seconds * int(ends.max(initial=0)), None), doc="(0) the last completion"
-        )
-
-        @m.Constraint(list(m.job), doc="(0) no job completes later")
-        def eq_0_span(m: Model, j: int) -> Expr:
-            return m.span >= seconds * total(end * x for end, x in m.job[j].ends.items())
-
-    @m.Objective(doc=COST_DOCS[goal])
-    def eq_0(m: Model) -> Expr:
-        if goal == MAKESPAN:
-            return m.span
-        return total(_open_cost(instance, j, goal, b) for j, b in m.job.items()) + sum(
+        m.span.setlb(float(instance.slot_seconds) * int(ends.max(initial=0)))
+    else:
+        m.eq_0.expr += sum(
             job_cost(instance, j, goal, end) for j, end in enumerate(ends.tolist()) if end >= 0
         )
 
@@ -315,7 +289,7 @@ def build_subproblem(
     @m.Objective(doc="(0) the job's own cost and what it pays for its GPUs")
     def eq_0(m: Model) -> Expr:
         paid = total(m.price[t] * seconds * b.uses[t] for t in priced)
-        return _open_cost(instance, position, goal, b) + paid
+        return open_cost(instance, position, goal, b.ends) + paid
 
     return GangSubproblem(
         instance=instance, formulation=formulation, model=m, position=position, slots=slots,
@@ -327,7 +301,7 @@ MODELS = base.FamilyModels(
     forms=FORMS,
     build_offline=build_offline,
     build_subproblem=build_subproblem,
-    decisions={"starts": {"starts": 0, "held": 0}, base.PRINTED: {"runs": 0, "gpus": 0, "held": 0}},
+    decisions={"starts": {"starts": 0, "held": 0}, base.PRINTED: {"y": 0, "held": 0}},
     linking=frozenset({"eq_5"}),
     linking_slot=0,
 )

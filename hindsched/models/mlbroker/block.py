@@ -1,4 +1,4 @@
-"""One job of the mlbroker integer program as a Pyomo block, in both formulations.
+"""One job of the tight mlbroker program as a Pyomo block.
 
 ==================  ================  ======================================================
 paper               here              index, domain
@@ -6,16 +6,16 @@ paper               here              index, domain
 ``y_i^r(t)``        ``workers``       (t, r), integer
 ``s_i^r(t)``        ``server``        (t, r), binary
 ``q_i^{rr'}(t)``    ``flow``          (t, r, r'), GB
-``g_i^{rr'}(t)``    ``link``          (t, r, r'), integer (continuous in ``tight``: implied)
+``g_i^{rr'}(t)``    ``link``          (t, r, r'), continuous: implied
 ``v_i^r(t)``        ``present``       (t, r), binary
 ``z_i^r(t)``        ``launched``      (t, r), in [0, 1]
-(ours)              ``discounted``    (t, r, k): units bought at the lower price, ``tight`` only
+(ours)              ``discounted``    (t, r, k): units bought at the lower price
 ==================  ================  ======================================================
 
-``paper`` is (8) as printed. ``tight`` adds to it: at most N workers a centre, N to N + R - 1 in all
-(a worker in each other centre may only hold the deployment), y <= N v, s <= v, v <= y + s, and g
-binds every worker to the PS. ``cost`` is the job's own part of the objective, ``used[t, r, k]`` are
-the units that it rents.
+To (8) as `printed.py` has it, it adds: at most N workers a centre, N to N + R - 1 in all (a worker
+in each other centre may only hold the deployment), y <= N v, s <= v, v <= y + s, and g binds every
+worker to the PS. ``cost`` is the job's own part of the objective, ``used[t, r, k]`` are the units
+that it rents.
 """
 
 from __future__ import annotations
@@ -23,36 +23,14 @@ from __future__ import annotations
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, binary_domain, integer_domain
 from hindsched.models.mlbroker.sets import Bills, MlbrokerJobSets
-
-
-def paper_job(b: Model, f: MlbrokerJobSets, relax: bool = False) -> None:
-    """Fill a block with (8) as printed; relaxed, v and z lose their upper bounds, too (9k)."""
-    integer, binary = pyo.NonNegativeIntegers, pyo.Binary
-    if relax:
-        integer = binary = pyo.NonNegativeReals
-    _add_variables(b, f, integer, binary, link=integer, most=None, relax=relax)
-    _add_printed_rules(b, f)
-
-    @b.Constraint(f.places, doc="(8g) U v >= y + s with U = N + 1")
-    def eq_8g(b: Model, t: int, r: int) -> Expr:
-        return (f.needed[t] + 1) * b.present[t, r] >= b.workers[t, r] + b.server[t, r]
-
-    @b.Constraint(f.places, doc="(8j) the PS has N connections")
-    def eq_8j(b: Model, t: int, r: int) -> Expr:
-        return total(b.link[t, q, r] for q in f.centers) >= f.needed[t] * b.server[t, r]
-
-    b.cost = pyo.Expression(expr=_own_cost(b, f))
 
 
 def tight_job(b: Model, f: MlbrokerJobSets, prices: Bills, relax: bool = False) -> None:
     """Fill a block with (8) as it is meant; its cost has the units at their price, no fees."""
-    integer, binary = pyo.NonNegativeIntegers, pyo.Binary
-    if relax:
-        integer, binary = pyo.NonNegativeReals, pyo.UnitInterval
-    _add_variables(b, f, integer, binary, link=pyo.NonNegativeReals, most=1.0, relax=relax)
-    _add_printed_rules(b, f)
+    _add_variables(b, f, relax)
+    _add_common_rules(b, f)
     b.discounted = pyo.Var(
         f.tiers, domain=pyo.NonNegativeReals, doc="(ours) units bought at the lower price"
     )
@@ -93,30 +71,28 @@ def tight_job(b: Model, f: MlbrokerJobSets, prices: Bills, relax: bool = False) 
     b.cost = pyo.Expression(expr=_own_cost(b, f) + rent)
 
 
-def _add_variables(
-    b: Model, f: MlbrokerJobSets, integer: object, binary: object, link: object, most: float | None,
-    relax: bool,
-) -> None:  # fmt: skip
-    """(8k), (9k)."""
+def _add_variables(b: Model, f: MlbrokerJobSets, relax: bool) -> None:
+    """(8k)."""
+    integer, binary = integer_domain(relax), binary_domain(relax)
     b.workers = pyo.Var(f.places, domain=integer, doc="(8k) y, workers")
     if not relax:  # whole workers for data that may not leave: exact, where (8a) has tolerances
         for place in f.places:
             b.workers[place].setlb(f.pinned[place])
     b.server = pyo.Var(f.places, domain=binary, doc="(8k) s, the PS stands here")
     b.present = pyo.Var(f.places, domain=binary, doc="(8k) v, the job is deployed here")
-    b.launched = pyo.Var(f.places, bounds=(0.0, most), doc="(8k) z, the job is launched here")
+    b.launched = pyo.Var(f.places, bounds=(0.0, 1.0), doc="(8k) z, the job is launched here")
     b.flow = pyo.Var(
         [(t, r, q) for t in f.slots for r, q in f.arc], domain=pyo.NonNegativeReals,
         doc="(8k) q, data sent",
     )  # fmt: skip
     b.link = pyo.Var(
-        [(t, r, q) for t in f.slots for r, q in f.talk], domain=link,
+        [(t, r, q) for t in f.slots for r, q in f.talk], domain=pyo.NonNegativeReals,
         doc="(8k) g, connections from workers to the PS",
     )  # fmt: skip
 
 
-def _add_printed_rules(b: Model, f: MlbrokerJobSets) -> None:
-    """The rules that both formulations have."""
+def _add_common_rules(b: Model, f: MlbrokerJobSets) -> None:
+    """The rules that are as printed."""
 
     @b.Constraint(f.places, doc="(8a) workers train what comes in")
     def eq_8a(b: Model, t: int, r: int) -> Expr:

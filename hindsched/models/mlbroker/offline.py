@@ -6,8 +6,7 @@ price for everyone, so the resources are an uncapacitated facility location,
     min sum_i [a h_i - (a - b) w_i] + e u,  w_i <= h_i,  w_i <= H_i u,  u binary
 
 (disaggregated: one row a job). Linking rows are ``eq_2_tier`` (w_i <= H_i u) and ``eq_8h``.
-``paper`` is (8) as printed, another problem with another optimum: one named constraint per equation
-number, with M of `sets.big_m`.
+``paper`` is (8) as printed (`printed.py`), another problem with another optimum.
 
 The convex program (10) of one slot is in ``slot_program.py``. The dual (11) of ``paper`` relaxed,
 which is P_f (9), is here as printed, which is no dual, and corrected:
@@ -33,6 +32,7 @@ proof of Theorem 3. Costs are weighted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ import numpy as np
 import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
-from hindsched.arrays import Bools, Floats, Ints
+from hindsched.arrays import Floats, Ints
 from hindsched.errors import InputError
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
@@ -49,36 +49,64 @@ from hindsched.models import base
 from hindsched.models.algebra import Expr, Model, binary_domain
 from hindsched.models.declared import IndexValue, symbols
 from hindsched.models.mlbroker import sets
-from hindsched.models.mlbroker.block import paper_job, tight_job
+from hindsched.models.mlbroker.block import tight_job
+from hindsched.models.mlbroker.printed import SYMBOLS as PRINTED_SYMBOLS
+from hindsched.models.mlbroker.printed import (
+    declare_jobs,
+    own_cost,
+    printed_program,
+    units_rented,
+)
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
 
-FORMS = {"tight": ("disaggregated",), "paper": ("printed",)}
+TIGHT = {
+    "y": "workers", "s": "server", "v": "present", "z": "launched", "g": "link", "q": "flow",
+}  # fmt: skip
+"""Names of the letters in the tight program."""
+FORMS = {"tight": ("disaggregated",), "paper": (base.PRINTED,)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MlbrokerProgram(sets.MlbrokerNames, base.OfflineProgram[MlbrokerSolution]):
     """The offline program (8), as printed or tight."""
 
+    PRINTED_SYMBOLS = PRINTED_SYMBOLS
+
     def extract(self) -> MlbrokerSolution:
         workers, ps = empty_placements(self.instance)
-        for job, block in self.model.job.items():
-            workers[job], ps[job] = _placements(self.instance, block)
+        if self.formulation == "paper":
+            y, s = self.model.y, self.model.s
+            for i, t, r in y:
+                workers[i, t - 1, r] = round(y[i, t, r].value)
+                if s[i, t, r].value > 0.5:
+                    ps[i, t - 1] = r
+        else:
+            for job, block in self.model.job.items():
+                workers[job], ps[job] = _placements(self.instance, block)
         return MlbrokerSolution(self.instance, workers, ps, self.formulation)
 
     def load(self, solution: MlbrokerSolution) -> None:
         instance, m, costs = self.instance, self.model, solution.costs
         tier = instance.discounted_price * costs.used + instance.tier_fee
         bought = tier < instance.unit_price * costs.used
-        for job, block in m.job.items():
-            _load_job(block, job, solution, bought)
-        if self.formulation == "tight":
-            for t, r, k in m.tier:
-                m.tier[t, r, k] = int(bought[t - 1, r, k])
+        paper = self.formulation == "paper"
+        for i in range(len(instance.jobs)):
+            for letter, index, value in _letter_values(solution, i):
+                variable = m.component(letter) if paper else m.job[i].component(TIGHT[letter])
+                key = (i, *index) if paper else index
+                if key in variable:
+                    variable[key].set_value(value)
+        if paper:
+            for t, r, k in m.x:
+                m.u1[t, r, k].set_value(int(bought[t - 1, r, k]))
+                m.u2[t, r, k].set_value(int(not bought[t - 1, r, k]))
+                m.x[t, r, k].set_value(float(instance.weights[1] * costs.resource[t - 1, r, k]))
             return
-        for t, r, k in m.bill:
-            m.below[t, r, k] = int(bought[t - 1, r, k])
-            m.beyond[t, r, k] = int(not bought[t - 1, r, k])
-            m.bill[t, r, k] = float(instance.weights[1] * costs.resource[t - 1, r, k])
+        for block in m.job.values():
+            for (t, r, k), units in block.used.items():
+                block.discounted[t, r, k] = pyo.value(units) * bool(bought[t - 1, r, k])
+        for t, r, k in m.tier:
+            m.tier[t, r, k] = int(bought[t - 1, r, k])
 
     def capacity_prices(self, duals: base.Duals) -> dict[str, Floats]:
         """``discount`` (R, K, J, T) and ``deployment`` (R, J, T) from the relaxation's duals.
@@ -96,7 +124,7 @@ class MlbrokerProgram(sets.MlbrokerNames, base.OfflineProgram[MlbrokerSolution])
             for (t, r, k, job), row in m.eq_2_tier.items():
                 discount[r, k, job, t - 1] = abs(duals.get(row, 0.0))
         else:
-            for t, r, k in m.bill:
+            for t, r, k in m.x:
                 theta, rho = (abs(duals.get(row[t, r, k], 0.0)) for row in (m.eq_8c, m.eq_8d))
                 discount[r, k, :, t - 1] = sets.fee_share(instance, r, k, theta, rho)
         return {"discount": discount, "deployment": deployment}
@@ -137,30 +165,48 @@ def build_offline(
     `incumbent` and `policy` say.
     """
     workers, server = sets.decided(instance, commitments)
-    prices = sets.bills(instance)
-    facts = {j: sets.job_sets(instance, j, workers[j]) for j in range(len(instance.jobs))}
-    m = pyo.ConcreteModel(name=f"{instance.name} {formulation}")
-    if formulation == "tight":
-        m.job = pyo.Block(list(facts), rule=lambda b, j: tight_job(b, facts[j], prices, relax))
-        _add_launches(m, facts)
-        broker = _add_tiers(m, prices, sets.most_rented(instance, workers).tolist(), relax)
+    if formulation == "paper":
+        m = printed_program(instance, relax, factor)
     else:
-        m.job = pyo.Block(list(facts), rule=lambda b, j: paper_job(b, facts[j], relax))
-        _add_launches(m, facts)
-        big = {t: sets.big_m(SlotData.at(instance, t), factor).tolist() for t in prices.live}
-        broker = _add_bills(m, prices, big, relax)
-    m.eq_8 = pyo.Objective(
-        expr=total(m.job[j].cost for j in facts) + broker,
-        doc="(8) transfer, resources, deployment and communication",
-    )
-    for j, t in np.argwhere(server >= 0).tolist():
-        for r in facts[j].centers:
-            m.job[j].workers[t + 1, r].fix(int(workers[j, t, r]))
-            m.job[j].server[t + 1, r].fix(int(r == server[j, t]))
+        m = _tight_program(instance, workers, relax)
+    for i, t, r in np.ndindex(*workers.shape):
+        key = (i, t + 1, r)
+        if formulation == "paper" and key in m.y:
+            placed, there = m.y[key], m.s[key]
+            if not relax:  # exact, where (8a) has tolerances
+                placed.setlb(int(instance.workers_pinned[i, t, r]))
+        elif formulation != "paper" and key[1:] in m.job[i].workers:
+            placed, there = m.job[i].workers[key[1:]], m.job[i].server[key[1:]]
+        else:
+            continue
+        if server[i, t] >= 0:
+            placed.fix(int(workers[i, t, r]))
+            there.fix(int(r == server[i, t]))
     return MlbrokerProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0], relaxed=relax,
         model=m,
     )  # fmt: skip
+
+
+def _tight_program(instance: MlbrokerInstance, workers: Ints, relax: bool) -> Model:
+    """(8) as it is meant; `workers` are those that are decided, at times more than N."""
+    facts = {j: sets.job_sets(instance, j, workers[j]) for j in range(len(instance.jobs))}
+    prices, m = sets.bills(instance), pyo.ConcreteModel(name=f"{instance.name} tight")
+    m.job = pyo.Block(list(facts), rule=lambda b, j: tight_job(b, facts[j], prices, relax))
+    keys = [(j, t, r) for j, f in facts.items() for t, r in f.places]
+
+    @m.Constraint(keys, doc="(8h) a launch where the job was not deployed")
+    def eq_8h(m: Model, j: int, t: int, r: int) -> Expr:
+        b = m.job[j]
+        before = b.present[t - 1, r] if t > facts[j].slots[0] else 0.0
+        return b.launched[t, r] >= b.present[t, r] - before
+
+    fees = _add_tiers(m, prices, sets.most_rented(instance, workers).tolist(), relax)
+    m.eq_8 = pyo.Objective(
+        expr=total(m.job[j].cost for j in facts) + fees,
+        doc="(8) transfer, resources, deployment and communication",
+    )
+    return m
 
 
 def build_chord(instance: MlbrokerInstance, j: int) -> Model:
@@ -169,14 +215,13 @@ def build_chord(instance: MlbrokerInstance, j: int) -> Model:
     The envelope is the chord F(hmax) / hmax of each bill: what the relaxed (8c)-(8e) say with M of
     each row's own, (a - b) hmax - e and e.
     """
-    facts = {j: sets.job_sets(instance, j)}
+    of = sets.job_sets(instance, j)
     m = pyo.ConcreteModel(name=f"{instance.name} chord")
-    m.job = pyo.Block([j], rule=lambda b, j: paper_job(b, facts[j], relax=True))
-    _add_launches(m, facts)
-    chord = {t: SlotData.at(instance, t).chord.tolist() for t in facts[j].slots}
-    rent = total(chord[t][r][k] * units for (t, r, k), units in m.job[j].used.items())
+    declare_jobs(m, {j: of}, relax=True)
+    chord = {t: SlotData.at(instance, t).chord.tolist() for t in of.slots}
+    rent = total(chord[t][r][k] * units_rented(m, of, j, t, r, k) for t, r, k in of.tiers)
     m.eq_9 = pyo.Objective(
-        expr=m.job[j].cost + rent, doc="(9) the job's cost, resources by the chord"
+        expr=own_cost(m, of, j) + rent, doc="(9) the job's cost, resources by the chord"
     )
     return m
 
@@ -205,16 +250,6 @@ def build_subproblem(
     return MlbrokerSubproblem(instance=instance, formulation=formulation, model=m, position=j)
 
 
-def _add_launches(m: Model, facts: dict[int, sets.MlbrokerJobSets]) -> None:
-    keys = [(j, t, r) for j, f in facts.items() for t, r in f.places]
-
-    @m.Constraint(keys, doc="(8h) a launch where the job was not deployed")
-    def eq_8h(m: Model, j: int, t: int, r: int) -> Expr:
-        b = m.job[j]
-        before = b.present[t - 1, r] if t > facts[j].slots[0] else 0.0
-        return b.launched[t, r] >= b.present[t, r] - before
-
-
 def _add_tiers(m: Model, prices: sets.Bills, most: list[list[list[float]]], relax: bool) -> Expr:
     """Tiers with a fee, and the rows by which jobs take part in them; returns the fees."""
     m.tier = pyo.Var(
@@ -230,35 +265,6 @@ def _add_tiers(m: Model, prices: sets.Bills, most: list[list[list[float]]], rela
     return total(prices.fee[r][k] * m.tier[t, r, k] for t, r, k in prices.keys)
 
 
-def _add_bills(
-    m: Model, prices: sets.Bills, big: dict[int, list[list[float]]], relax: bool
-) -> Expr:
-    """The bill by (8c)-(8e) as printed; returns its sum."""
-    keys, binary = prices.keys, pyo.NonNegativeReals if relax else pyo.Binary
-    m.bill = pyo.Var(keys, domain=pyo.NonNegativeReals, doc="(8k) x, what a resource costs")
-    m.below = pyo.Var(keys, domain=binary, doc="(8k) u1, (8c) is off")
-    m.beyond = pyo.Var(keys, domain=binary, doc="(8k) u2, (8d) is off")
-
-    def used(m: Model, t: int, r: int, k: int) -> Expr:
-        return total(m.job[j].used[t, r, k] for j in prices.live[t])
-
-    @m.Constraint(keys, doc="(8c) the full price")
-    def eq_8c(m: Model, t: int, r: int, k: int) -> Expr:
-        price = prices.unit[r][k] * used(m, t, r, k)
-        return m.bill[t, r, k] >= price - big[t][r][k] * m.below[t, r, k]
-
-    @m.Constraint(keys, doc="(8d) the discounted price")
-    def eq_8d(m: Model, t: int, r: int, k: int) -> Expr:
-        price = prices.lower[r][k] * used(m, t, r, k) + prices.fee[r][k]
-        return m.bill[t, r, k] >= price - big[t][r][k] * m.beyond[t, r, k]
-
-    @m.Constraint(keys, doc="(8e) one of the two")
-    def eq_8e(m: Model, t: int, r: int, k: int) -> Expr:
-        return m.below[t, r, k] + m.beyond[t, r, k] == 1
-
-    return total(m.bill[key] for key in keys)
-
-
 def _placements(instance: MlbrokerInstance, block: Model) -> tuple[Ints, Ints]:
     """Workers (T, R) and places of the PS (T,) at the values of a job's block."""
     shape = (instance.horizon, len(instance.datacenters))
@@ -268,8 +274,10 @@ def _placements(instance: MlbrokerInstance, block: Model) -> tuple[Ints, Ints]:
     return workers, np.where(server.any(axis=1), server.argmax(axis=1), -1)
 
 
-def _load_job(b: Model, job: int, solution: MlbrokerSolution, bought: Bools) -> None:
-    """Set a job's variables; `bought`, (T, R, K), says where the lower price is paid."""
+def _letter_values(
+    solution: MlbrokerSolution, job: int
+) -> Iterator[tuple[str, tuple[int, ...], float]]:
+    """A job's variables, by their letters: index from the slot on, and value."""
     instance, paper = solution.instance, solution.formulation == "paper"
     centers = np.arange(len(instance.datacenters))
     held, arc = np.zeros(centers.size, dtype=bool), instance.arc_prices()[job]
@@ -286,17 +294,14 @@ def _load_job(b: Model, job: int, solution: MlbrokerSolution, bought: Bools) -> 
             free -= apart
             link[r, [center, r]] += -apart, apart
         for r in centers.tolist():
-            b.workers[t, r] = int(placed[r])
-            b.server[t, r] = int(r == center)
-            b.present[t, r] = int(present[r])
-            b.launched[t, r] = int(present[r] and not held[r])
+            yield "y", (t, r), int(placed[r])
+            yield "s", (t, r), int(r == center)
+            yield "v", (t, r), int(present[r])
+            yield "z", (t, r), int(present[r] and not held[r])
             for q in centers.tolist():
-                b.link[t, r, q] = int(link[r, q])
-                if (t, r, q) in b.flow:
-                    b.flow[t, r, q] = float(flow[r, q])
+                yield "g", (t, r, q), int(link[r, q])
+                yield "q", (t, r, q), float(flow[r, q])
         held = present
-    for (t, r, k), units in b.used.items() if not paper else ():
-        b.discounted[t, r, k] = pyo.value(units) * bool(bought[t - 1, r, k])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -449,6 +454,6 @@ MODELS = base.FamilyModels(
     build_dual=build_dual,
     build_slot=_build_slot,
     jobs_share_costs=True,  # a tier's fee of a slot is paid once for all
-    decisions={form: {"workers": 0, "server": 0} for form in ("disaggregated", "printed")},
+    decisions={"disaggregated": {"workers": 0, "server": 0}, base.PRINTED: {"y": 1, "s": 1}},
     shared=frozenset({"tier"}),
 )

@@ -67,11 +67,8 @@ class MlbrokerNames(DeclarativeProgram):
             ("slot, from, to", "GB"): "flow",
             ("slot, from, to", "connections"): "link",
             ("slot, datacenter, resource", "units"): "discounted",
-            ("slot, datacenter, resource", "tiers"): "tier below beyond",
-            ("slot, datacenter, resource", "USD"): "bill",
+            ("slot, datacenter, resource", "tiers"): "tier",
             ("slot, datacenter, resource", "USD a unit"): "eq_2_rented",
-            ("slot, datacenter, resource", "USD a USD"): "eq_8c eq_8d",
-            ("slot, datacenter, resource", ""): "eq_8e",
             ("slot, datacenter, resource, job", "USD a unit"): "eq_2_tier",
             ("job, slot, datacenter", "USD a launch"): "eq_8h",
         }

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 
 from hindsched.solvers.door.options import DEFAULT_GAP
 
-SIGNIFICANT = 4
+SIGNIFICANT, OF_A_RATIO = 4, 3
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,14 @@ class Bounds:
         return "[{}, {}]".format(*self.ends())
 
 
+def ratio_text(interval: Bounds) -> str:
+    """A ratio for people: three digits where it is one number, 1.78; an interval as any other."""
+    if interval.is_point:
+        is_one = Bounds(1.0, interval.upper).is_point and Bounds(1.0, interval.lower).is_point
+        return "1" if is_one else _rounded(interval.lower, ROUND_HALF_EVEN, OF_A_RATIO)
+    return str(interval)
+
+
 def written_down(value: float | None) -> str:
     """Write a number of which "at least" holds: four significant digits, never more than it is.
 
@@ -64,7 +72,7 @@ def written_up(value: float | None) -> str:
     return _rounded(value, ROUND_CEILING)
 
 
-def _rounded(value: float | None, rounding: str) -> str:
+def _rounded(value: float | None, rounding: str, least: int = SIGNIFICANT) -> str:
     if value is None:
         return "?"
     if not math.isfinite(value):
@@ -72,5 +80,5 @@ def _rounded(value: float | None, rounding: str) -> str:
     # without the last bits of a division, which would tip 10 over to 10.01
     exact = Context(prec=12).create_decimal_from_float(value)
     above = exact - 1
-    digits = max(SIGNIFICANT, 1 - above.adjusted()) if 0 < above < 1 else SIGNIFICANT
+    digits = max(least, 1 - above.adjusted()) if 0 < above < 1 else least
     return f"{float(Context(prec=digits, rounding=rounding).create_decimal(exact)):.{digits}g}"

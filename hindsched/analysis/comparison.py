@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis import statistics as stats
+from hindsched.analysis.bounds import ratio_text
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio, Optimum, optimum_of
 from hindsched.analysis.statistics import CONFIDENCE, FamilyVerdict, Summary
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Record
@@ -77,8 +78,9 @@ class InstanceComparison:
         lines: list[tuple[str, ...]] = [(self.instance, "(offline)", "", "", optimum)]
         for row in self.algorithms:
             objective = "-" if row.objective is None else f"{row.objective:.6g}"
-            ratio = str(row.ratio.interval)
-            note = "; ".join([*filter(None, [row.ratio.reason]), *row.errors])
+            ratio = ratio_text(row.ratio.interval)
+            drawn = f"mean over {len(row.runs)} seeds" if len(row.runs) > 1 else None
+            note = "; ".join([*filter(None, [drawn, row.ratio.reason]), *row.errors])
             lines.append(("", row.label, objective, ratio + "*" * row.ratio.starred, note))
         return lines
 
@@ -191,7 +193,7 @@ class Comparison:
         return _table([row for ratios in families for row in stats.paired_rows(ratios, confidence)])
 
     def standing_rows(self, family: str) -> list[dict[str, Any]]:
-        """A row an algorithm: whom it beats and who beats it for certain, over all instances."""
+        """A row an algorithm: whom it beats and who beats it for certain; none if nobody does."""
         labels = {each.algorithm: each.label for each in self.summaries if each.family == family}
         return stats.standing_rows(self.by_family[family], labels)
 

@@ -24,7 +24,6 @@ from hindsched.instances.io import write_bytes
 from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
@@ -55,6 +54,7 @@ VISIBLE = 1e-3  # bars and lines below this share of the largest are left out
 LOSSES = (("price of not knowing", 0, 1.0), ("one or the other", 0, 0.35),
           ("own loss", 1, 1.0), ("not proven", 1, 0.35))  # fmt: skip
 LOG_BEYOND, LOG_LEFT = 8.0, 0.92
+SPREAD = 0.3  # of a row's dots to either side of its middle
 LOG_TICKS = [digit * 10.0**power for power in range(9) for digit in (1, 2, 5)]
 
 
@@ -305,7 +305,10 @@ def price_lines(
 
 @look()
 def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None) -> Axes:
-    """Draw a line from lower to upper end per algorithm and instance; 1 is perfect.
+    """Draw a row an algorithm, a dot an instance at its ratio's upper end; 1 is perfect.
+
+    A line leads to the lower end; the median of the dots is marked, and by a dashed line what the
+    paper's theorem promises of its algorithm, where that is in the picture.
 
     Parameters
     ----------
@@ -329,56 +332,50 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     names = list(dict.fromkeys(frame["algorithm"])) if len(frame) else []
     if not names:
         raise InputError("family", family, "must have been compared")
-    from matplotlib.lines import Line2D
-
-    ax = ax or new_axes(7.2, max(2.2, 1.1 + 0.42 * len(names)))
+    ax = ax or new_axes(7.2, max(2.2, 1.1 + 0.3 * len(names)))
     instances = list(dict.fromkeys(frame["instance"]))
-    has_legend = 1 < len(instances) <= LINES_SHOWN
-    offsets = np.linspace(-0.3, 0.3, len(instances)) if len(instances) > 1 else [0.0]
+    offsets = np.linspace(-SPREAD, SPREAD, len(instances)) if len(instances) > 1 else [0.0]
+    places = frame["algorithm"].map(names.index) + frame["instance"].map(
+        dict(zip(instances, offsets, strict=True))
+    )
     ends = frame[["ratio_lower", "ratio_upper"]].astype(float)
     ends = ends.where(np.isfinite(ends))
-    for index, (instance, offset) in enumerate(zip(instances, offsets, strict=True)):
-        own = ends[frame["instance"] == instance]
-        places = frame.loc[own.index, "algorithm"].map(names.index) + offset
-        series = index if has_legend else 0
-        look_: Any = {
-            "color": colour(series), "marker": MARKERS[series % len(MARKERS)], "ms": 3.7,
-        }  # fmt: skip
-        whole, part = own.dropna(), own.dropna(how="all")[lambda rows: rows.isna().any(axis=1)]
-        lines = whole.assign(end=np.nan).to_numpy().ravel()
-        ax.plot(lines, np.repeat(places[whole.index], 3), lw=1.6, **look_)
-        ax.plot(part.max(axis=1), places[part.index], mfc="white", ls="none", **look_)
     largest = float(np.nanmax([1.0, *ends.to_numpy().ravel()]))
-    if largest > LOG_BEYOND:
-        _log_axis(ax, LOG_LEFT, largest * 1.1)
+    _log_axis(ax, LOG_LEFT if largest > LOG_BEYOND else 0.98, largest * 1.1)
+    whole = ends.dropna()
+    ax.hlines(places[whole.index], whole["ratio_lower"], whole["ratio_upper"], color=colour(0),
+              lw=1.0, alpha=0.6)  # fmt: skip
+    known = ends.max(axis=1).dropna()  # the upper end, which is proven, or the lower one alone
+    is_open = ends["ratio_upper"][known.index].isna()
+    dots = ax.scatter(
+        known, places[known.index], s=11, linewidths=0.8, zorder=3, edgecolors=colour(0),
+        facecolors=np.where(is_open, "white", colour(0)).tolist(),
+    )  # fmt: skip
+    dots.set_urls([f"#{name}" for name in frame["instance"][known.index]])
+    at_right: Any = {"va": "center", "fontsize": 7, "transform": ax.get_yaxis_transform()}
+    for place, name in enumerate(names):
+        own = frame.loc[frame["algorithm"] == name, ["ratio_lower", "ratio_upper"]]
+        every = own.astype(float).max(axis=1).dropna()
+        infinite = int(np.isinf(every).sum())
+        if every.size == infinite:
+            ax.text(0.15, place, "no finite ratio", color=GREY, va="center", fontsize=8,
+                    transform=ax.get_yaxis_transform())  # fmt: skip
+        elif infinite:
+            ax.text(1.01, place + 0.15, f"infinite on {infinite}", color=GREY, **at_right)
+        if every.size > 2 and every.median() < math.inf:
+            ax.vlines(every.median(), place - 0.4, place + 0.4, color="black", lw=1.6, zorder=4)
+    promises = frame.groupby("algorithm")["theorem"].max() if "theorem" in frame else {}
+    for place, name in enumerate(names):
+        value = promises.get(name, np.nan)
+        if value <= largest * 1.1:
+            ax.vlines(value, place - 0.45, place + 0.45, color=colour(5), ls="--", lw=1.4)
+        elif np.isfinite(value):
+            ax.text(1.01, place - 0.25, f"theorem: {value:.3g}", color=colour(5), **at_right)
     _bar_axis(ax, names)
-    for place in range(1, len(names)):
-        ax.axhline(place - 0.5, color="#D5D5D5", lw=0.6, zorder=0)
-    for name in set(names) - set(frame.loc[ends.notna().any(axis=1), "algorithm"]):
-        ax.text(0.15, names.index(name), "no finite ratio", color=GREY, va="center", fontsize=8,
-                transform=ax.get_yaxis_transform())  # fmt: skip
-    ax.set_xlabel("competitive ratio (1 is perfect; open ring: no upper end known)")
+    ax.set_xlabel("competitive ratio (1 is perfect; bar: median; open: no upper end)")
     title = family or ", ".join(dict.fromkeys(frame["family"]))
     several = f"{len(instances)} instances"
     ax.set_title(f"{title}: {instances[0] if len(instances) == 1 else several}")
-    if has_legend:
-        shown = [Line2D([], [], color=colour(index)) for index in range(len(instances))]
-        ax.legend(shown, instances, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return ax
-
-
-@look()
-def profiles(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw performance profiles: rows of `Comparison.profile_frame` of one family."""
-    ax = ax or new_axes(7.2, 3.2)
-    for index, (name, own) in enumerate(frame.groupby("algorithm", sort=False)):
-        style = "-" if index < len(PALETTE) else "--"
-        own = own[own["share"].ne(own["share"].shift()) | own["share"].shift(-1).isna()]  # steps
-        ax.step(own["factor"], own["share"], style, where="post", color=colour(index), label=name)
-    _log_axis(ax, 1.0, max(1.02, float(frame["factor"].max())))
-    ax.set_xlabel("factor behind the best of all")
-    ax.set_ylabel("share of the instances")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 

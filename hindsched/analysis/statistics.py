@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hindsched.analysis.bounds import Bounds, written_up
+from hindsched.analysis.bounds import Bounds, ratio_text, written_up
 from hindsched.analysis.ratio import (
     AlgorithmRatio,
     Optimum,
@@ -77,8 +77,8 @@ class Summary:
     def words(self) -> str:
         """Median and worst ratio; of one instance its ratio."""
         if self.instances - self.without_ratio == 1:
-            return f"ratio {self.median}"
-        return f"median ratio {self.median}, worst {self.worst}"
+            return f"ratio {ratio_text(self.median)}"
+        return f"median ratio {ratio_text(self.median)}, worst {ratio_text(self.worst)}"
 
     def row(self, confidence: float = CONFIDENCE) -> Row:
         """A row of `Comparison.summary_frame`: what holds of the upper ends, which are proven.
@@ -206,7 +206,7 @@ class FamilyVerdict:
             return ""
         best, follower = self.ranking[:2]
         upper, lower = best.median.upper, follower.median.lower
-        distance = str(follower.median)
+        distance = ratio_text(follower.median)
         if upper is None or lower is None or lower <= upper:
             distance = "worse on every instance" if self.is_ahead else "level"
         return f"; next {follower.label}, {distance}"
@@ -285,8 +285,13 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def standing_rows(ratios: Ratios, labels: Mapping[str, str]) -> list[Row]:
-    """A row an algorithm: whom it beats and who beats it for certain, by `paired_rows`."""
+    """A row an algorithm: whom it beats and who beats it for certain, by `paired_rows`.
+
+    None where no two are told apart.
+    """
     pairs = paired_rows(ratios)
+    if not any(row["winner"] for row in pairs):
+        return []
     standings: dict[str, Row] = {
         name: {"algorithm": label, "better than": [], "worse than": [], "not told apart from": 0}
         for name, label in labels.items()

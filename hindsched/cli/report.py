@@ -17,7 +17,7 @@ on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, w
 instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound;
 gap: between the ends of the optimum, of which the best schedule of all is one; -: no bound;
 better than, worse than: for certain at 5 %, by signed ranks of objectives on the same instances,
-corrected by Holm for all pairs: so few instances may tell nobody apart"""
+corrected by Holm for all pairs"""
 MOST_COLUMNS = 100  # of a table; a wider one is folded, also in a pipe
 
 
@@ -50,6 +50,7 @@ def report(
 
 def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -> None:
     """Print what a comparison found, and where its page is."""
+    from hindsched.analysis.bounds import ratio_text
     from hindsched.analysis.ratio import STAR_NOTE
     from hindsched.analysis.store import REPORT
     from hindsched.instances.catalogue import shown_name
@@ -77,14 +78,18 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
         ]  # fmt: skip
         show_rows(f"{family}: optima", optima, width=width)
         ratios = [
-            {"algorithm": s.label, "on": s.instances, "median ratio": str(s.median),
-             "worst ratio": str(s.worst), "ratio of sums": str(s.sums), "note": s.note}
+            {"algorithm": s.label, "on": s.instances, "median ratio": ratio_text(s.median),
+             "worst ratio": ratio_text(s.worst), "ratio of sums": ratio_text(s.sums),
+             "note": s.note}
             for s in comparison.summaries if s.family == family
         ]  # fmt: skip
         show_rows(f"{family}: competitive ratios", ratios, width=width)
         if len(ratios) > 1 and len(optima) > 1:
             standings = comparison.standing_rows(family)
-            show_rows(f"{family}: who is better than whom", standings, width=width)
+            if standings:
+                show_rows(f"{family}: who is better than whom", standings, width=width)
+            else:
+                tell(f"{family}: {len(optima)} instances tell no two algorithms apart (at 5 %)")
     tell(RATIO_LEGEND)
     if any(s.starred for s in comparison.summaries):
         say(STAR_NOTE)

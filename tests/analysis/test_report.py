@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import hindsched as hs
 from hindsched.analysis.compare import plan_tasks
 from hindsched.analysis.comparison import Comparison
-from hindsched.analysis.report.html import _pictures, render_report
+from hindsched.analysis.report.html import _picture, render_report
 from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
 from hindsched.cli.app import app
@@ -46,9 +46,11 @@ def test_the_commands_make_the_numbers_again(store, page, monkeypatch):
 
 
 def test_a_family_has_three_pictures_in_which_names_are_text(page):
-    assert page.count("<svg") == 3  # ratios, profiles and the first instance's schedule
+    assert page.count("<svg") == 3  # ratios, and a schedule above the best one known
+    assert 'href="#oasis-small-t8-j8-h3-d4-s0"' in page, "of a dot and of the worst instance"
+    assert 'id="oasis-small-t8-j8-h3-d4-s0"' in page
     shown = Comparison([offline("a", 1.0, 1.0), online("a", "<b>$x$", 0.5)])
-    pictures = "".join(picture for _, picture in _pictures(shown, "oasis"))
+    pictures = _picture(shown, "oasis")
     assert "&lt;b&gt;$x$" in pictures
     assert "<b>" not in pictures
 

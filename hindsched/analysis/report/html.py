@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hindsched.analysis import plot
+from hindsched.analysis.bounds import ratio_text
 from hindsched.analysis.comparison import Comparison, InstanceComparison
 from hindsched.analysis.ratio import INVERSE_NOTE, STAR_NOTE, AlgorithmRatio
-from hindsched.analysis.statistics import FamilyVerdict, profile_rows
+from hindsched.analysis.statistics import FamilyVerdict
 from hindsched.analysis.store import REPORT, ResultStore
 from hindsched.analysis.tables import cell
 from hindsched.analysis.tasks import OFFLINE, Record, file_name
@@ -24,10 +26,7 @@ from hindsched.solutions.base import read_solution
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-PROFILE_POINTS = 25
 OTHER_RULES = "other rules"
-RATIOS = "Ratios, a line an instance; open ring: no upper end"
-PROFILES = "On which share of the instances an algorithm is within a factor of the best of all"
 OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
 
 
@@ -44,7 +43,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     environment = page_environment("hindsched.analysis.report")
     environment.filters |= {
         "number": cell, "command": _command_of, "file": _file_of, "shown": shown_name,
-        "note": _note,
+        "note": _note, "ratio": ratio_text, "anchor": file_name,
     }  # fmt: skip
     tried = {record["task"] for record in comparison.records}
     families = [_family(store, comparison, verdict) for verdict in comparison.verdicts()]
@@ -70,8 +69,8 @@ def _family(store: ResultStore, comparison: Comparison, verdict: FamilyVerdict) 
         "verdict": verdict,
         "algorithms": [s for s in comparison.summaries if s.family == verdict.family],
         "standings": comparison.standing_rows(verdict.family) if len(items) > 1 else [],
-        "pictures": _pictures(comparison, verdict.family),
-        "schedule": _schedule(store, items[0]),
+        "picture": _picture(comparison, verdict.family),
+        "worst": _worst(store, verdict, items),
         "instances": [(item, known[item.instance], _check_command(store, item)) for item in items],
     }
 
@@ -130,30 +129,55 @@ def _line(*words: object) -> str:
     return shlex.join(["hindsched", *(str(word) for word in words)])
 
 
-def _pictures(comparison: Comparison, family: str) -> list[tuple[str, str]]:
-    """Captions and pictures of a family's ratios; none without matplotlib."""
+def _picture(comparison: Comparison, family: str) -> str | None:
+    """A picture of a family's ratios; none without matplotlib."""
     import pandas as pd
 
     ratios = comparison.by_family[family]
     if not plot.has_matplotlib():
-        return []
+        return None
     rows = [
-        {"family": family, "instance": row.instance, "algorithm": name,
-         "ratio_lower": row.ratio.interval.lower, "ratio_upper": row.ratio.interval.upper}
+        {"family": family, "instance": file_name(row.instance), "algorithm": name,
+         "ratio_lower": row.ratio.interval.lower, "ratio_upper": row.ratio.interval.upper,
+         "theorem": row.theorem["value"] if row.theorem else None}
         for name, rows in ratios.items() for row in rows
     ]  # fmt: skip
-    profiles = pd.DataFrame(profile_rows(ratios, PROFILE_POINTS))
-    return [(RATIOS, _markup(plot.ratios(pd.DataFrame(rows)))),
-            (PROFILES, _markup(plot.profiles(profiles)))]  # fmt: skip
+    return _markup(plot.ratios(pd.DataFrame(rows), family=family))
 
 
-def _schedule(store: ResultStore, item: InstanceComparison) -> str | None:
-    """The best schedule that was found offline, drawn as an example."""
-    path = store.solution_file(item.offline)
-    if path is None or not plot.has_matplotlib():
+def _worst(
+    store: ResultStore, verdict: FamilyVerdict, items: Sequence[InstanceComparison]
+) -> JsonObject | None:
+    """The paper's algorithm, or else the best, where its ratio is worst: drawn above the optimum.
+
+    One axis of slots and one scale of colours serve both pictures.
+    """
+    chosen = verdict.paper or verdict.best
+    if chosen is None or not plot.has_matplotlib():
         return None
+    solved = [item for item in items if store.solution_file(item.offline) is not None]
+    every = [(row, item) for item in solved for row in item.algorithms]
+    rows = [
+        (row, item)
+        for row, item in every
+        if row.algorithm == chosen.algorithm and row.ratio.interval.lower is not None
+    ]
+    if not rows:
+        return None
+    row, item = max(rows, key=lambda each: each[0].ratio.interval.lower or 0.0)
+    files = [store.solution_file(record) for record in (row.runs[0][0], item.offline)]
     (instance,) = (each for each in store.instances if each.name == item.instance)
-    return _markup(plot.gantt(read_solution(path, instance)))
+    schedules = [read_solution(file, instance) for file in files if file is not None]
+    last = max([row["completion"] or 1 for each in schedules for row in each.job_rows()], default=1)
+    axes = [plot.gantt(each) for each in schedules]
+    for each, name in zip(axes, (chosen.label, "the best schedule known"), strict=False):
+        each.set_title(f"{name}: {each.get_title(loc='left').rpartition(': ')[2]}", loc="left")
+        each.set_xlim(0.5, max(last, each.get_xlim()[1] - 0.5) + 0.5)
+    return {
+        "algorithm": chosen.label, "instance": file_name(item.instance),
+        "shown": shown_name(instance), "ratio": row.ratio.interval,
+        "pictures": [_markup(each) for each in axes],
+    }  # fmt: skip
 
 
 def _markup(axes: Any) -> str:
@@ -165,6 +189,7 @@ def _markup(axes: Any) -> str:
     )
     text = re.sub(beside, "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r">\s+<", "><", text)
+    text = re.sub(r'<a href="#([^"]*)">', r'<a href="#\1"><title>\1</title>', text)
     text = re.sub("<[^>]*>", lambda tag: re.sub(r"(\.\d)\d{2,}", r"\1", tag[0]), text)
     return re.sub(r"(<use [^>]*/>)\1+", r"\1", text)
 

@@ -42,7 +42,7 @@ from hindsched.instances.search_space import find_space
 from hindsched.json_types import Draft, JsonObject
 from hindsched.kernel import RefusedFile
 from hindsched.kernel.reading import limited
-from hindsched.models.base import COMMIT, POLICIES
+from hindsched.models.base import COMMIT, POLICIES, RUN
 from hindsched.models.futures import Futures
 from hindsched.online.registry import algorithms
 from hindsched.solvers.door.work import catch_interrupt, counting
@@ -157,7 +157,7 @@ def adversary(
     if policies not in (None, *POLICIES):
         raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
     played = [p for p in POLICIES if is_playable(first, formulation, p)]
-    policies = policies or next(iter(played), COMMIT)
+    policies = policies or next(iter(played), RUN)
     question = GameSettings(shapes, policies, formulation, deterministic, policies in played)
     asked = jsonable(
         [family, preset, policies, formulation, ranges, jobs, futures, deterministic, seed]

@@ -2,7 +2,8 @@
 
 *Chains* are one list of jobs, of which future k has the first k: good where jobs compete for a
 place. *Ambushes* are a base that all futures have, and a burst of equal jobs that comes after one
-of several slots, or never: good where who begins early blocks, and who waits pays. A change is one
+of several slots, or never: good where who begins early blocks, and who waits pays, most of all if
+the burst's numbers are at the other ends than the base's. A change is one
 of a field, a count, a time, a future or a job, in groups that are alike or in one.
 """
 
@@ -87,24 +88,39 @@ class Shapes:
             found.append((jobs, cluster))
         return found
 
-    def _job(self, random: np.random.Generator) -> tuple[Draft, Draft]:
+    def _job(self, random: np.random.Generator, share: float | None = None) -> tuple[Draft, Draft]:
         """A record of the generator, some of its numbers at an end, and its cluster."""
         jobs, cluster = self._drafts[int(random.integers(DRAFTS))]
-        job, share = deepcopy(jobs[int(random.integers(len(jobs)))]), random.choice((0.0, 0.5, 1.0))
+        job = deepcopy(jobs[int(random.integers(len(jobs)))])
+        share = float(random.choice((0.0, 0.5, 1.0))) if share is None else share
         for path, holder, key in leaves(job, "jobs"):
             if self.space.varies(path) and random.random() < share:
                 span = self.space.spans[path]
                 holder[key] = span.nearest((span.low, span.high)[int(random.integers(2))])
         return job, deepcopy(cluster)
 
+    def _opposite(self, job: Draft) -> Draft:
+        """Another job, whose numbers are at the other end than a job's."""
+        made = deepcopy(job)
+        for path, holder, key in leaves(made, "jobs"):
+            if self.space.varies(path):
+                span = self.space.spans[path]
+                is_high = holder[key] > (span.low + span.high) / 2
+                holder[key] = span.nearest(span.low if is_high else span.high)
+        return made
+
     def _drawn(self, random: np.random.Generator) -> Draft:
-        """A chain or an ambush."""
-        (first, cluster), other = self._job(random), self._job(random)[0]
+        """A chain or an ambush, of a burst that has another job's numbers or the opposite ones."""
+        is_opposite = random.random() < 0.3
+        first, cluster = self._job(random, 1.0 if is_opposite else None)
+        other = self._opposite(first) if is_opposite else self._job(random)[0]
         key = next(name for name in TIME if name in first)
         start = int(self.space.spans[f"jobs.{key}"].low + 0.5)
         _move(first, key, start - first[key])
         most = int(random.integers(2, self.futures, endpoint=True))
-        if random.random() < 0.5:
+        if is_opposite and random.random() < 0.5:
+            most = self.futures
+        if not is_opposite and random.random() < 0.5:
             growing = [at for at in _numeric_paths(self.space, first) if random.random() < 0.4]
             rate, groups = random.choice((0.5, 0.8, 1.25, 1.5, 2.0, 3.0)), [first]
             for k in range(1, min(most, self.jobs)):
@@ -145,6 +161,8 @@ class Shapes:
                 for where, holder, name in leaves(groups[at]["job"], "jobs"):
                     if where == path:
                         holder[name] = new
+            if random.random() < 0.2:  # and futures up to the last that there may be
+                _extend(tree, key, len(futures) - 1, False, self.futures - len(futures))
         elif kind < 0.6:
             count = groups[g]["count"] + int(random.choice((-1, 1)))
             for at in alike:
@@ -152,13 +170,7 @@ class Shapes:
         elif kind < 0.7:
             _move(groups[g]["job"], key, int(random.choice((-1, 1))))
         elif kind < 0.82:  # futures more: like another, the last group slots later
-            kept = futures[f] if random.random() < 0.3 else futures[f][:-1]
-            for _ in range(int(random.choice((1, 1, 2, 4)))):
-                last = deepcopy(groups[futures[f][-1]])
-                _move(last["job"], key, 1)
-                groups.append(last)
-                futures.append([*kept, len(groups) - 1])
-                f = len(futures) - 1
+            _extend(tree, key, f, random.random() < 0.3, int(random.choice((1, 2, 4))))
         elif kind < 0.88:
             del futures[f]
         elif kind < 0.94:  # another job, in one future or in all
@@ -226,6 +238,18 @@ class Shapes:
             sum(len(f"{value:.12g}".replace(".", "").strip("-0")) for value in numbers),
             sum(math.log1p(abs(value)) for value in numbers),
         )
+
+
+def _extend(tree: Draft, key: str, f: int, keeps_last: bool, count: int) -> None:
+    """Futures more, like one whose last group comes a slot later each time, or again."""
+    groups, futures = tree["groups"], tree["futures"]
+    kept, at = futures[f] if keeps_last else futures[f][:-1], futures[f][-1]
+    for _ in range(count):
+        last = deepcopy(groups[at])
+        _move(last["job"], key, 1)
+        at = len(groups)
+        groups.append(last)
+        futures.append([*kept, at])
 
 
 def tidy(tree: Draft) -> Draft:

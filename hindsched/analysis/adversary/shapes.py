@@ -186,7 +186,7 @@ class Shapes:
 
     def variants(self, tree: Draft) -> Iterator[Draft]:
         """Simpler trees: one future, group or job fewer, one field fewer, one number plainer."""
-        for f in range(len(tree["futures"])):
+        for f in range(len(tree["futures"]) if len(tree["futures"]) > 2 else 0):
             made = deepcopy(tree)
             del made["futures"][f]
             yield tidy(made)

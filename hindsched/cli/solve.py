@@ -18,6 +18,7 @@ def solve(
     gap: Annotated[float, opt.option("Relative gap at which a solve counts as optimal.")] = 1e-6,
     threads: Annotated[int | None, opt.option("Cores of a solve; all if absent.")] = None,
     work_limit: Annotated[int | None, opt.option("In place of seconds: same bytes always.")] = None,
+    start: Annotated[str | None, opt.option("Solution file to begin from.")] = None,
     output: opt.Output = None,
     certificate: opt.Certificate = None,
     as_json: opt.Json = False,
@@ -30,10 +31,11 @@ def solve(
     instance = opt.load_instance(file)  # what is wrong is said before a solver is loaded
     from hindsched.analysis.verify import proof_of
 
-    opt.check_targets([file], output=output, certificate=certificate)
+    begun = None if start is None else hs.read_solution(start, instance)
+    opt.check_targets([file, *([start] if start else [])], output=output, certificate=certificate)
     result = hs.solve(
         instance, method, formulation=formulation, solver=solver, time_limit=time_limit, gap=gap,
-        threads=threads, work_limit=work_limit, progress=True,
+        threads=threads, work_limit=work_limit, start=begun, progress=True,
     )  # fmt: skip
     if certificate is not None:
         result = hs.certify_optimum(result)

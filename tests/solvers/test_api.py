@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -193,3 +194,49 @@ def test_a_result_says_on_whose_word_its_bound_stands():
         data = told.to_dict()
         assert (told.proof, data["certified"]) == (proof, proof == "certificate")
         assert data["certified_bound"] == certified
+
+
+def test_a_result_is_at_least_as_good_as_its_start(monkeypatch):
+    asked = says(monkeypatch, solution=taking(None, "s1"), bound=7.0)
+    result = api.solve(instance(), "told", start=taking(*BOTH))
+    assert (result.objective, result.status) == (7, Status.OPTIMAL)
+    assert asked[0][1].start.objective() == 7
+    assert "start" not in result.options
+    says(monkeypatch, solution=None, status=Status.NO_SOLUTION)
+    assert api.solve(instance(), "told", start=taking("s0", None)).objective == 3
+
+
+def test_a_start_that_breaks_a_rule_is_refused_in_one_line(monkeypatch):
+    asked = says(monkeypatch)
+    for start in (taking("s0", "s0"), "start.json"):
+        with pytest.raises(InputError, match=r"^start: ") as caught:
+            api.solve(instance(), "told", start=start)
+        assert "\n" not in str(caught.value)
+    assert not asked
+    with pytest.raises(InputError, match="must be an option"):
+        api.solve(instance(), "told", options={"start": taking(*BOTH)})
+
+
+def test_what_is_told_on_the_way_is_checked_and_proven(monkeypatch):
+    told = []
+    says(monkeypatch, solution=taking(*BOTH), bound=7.0)
+    api.solve(instance(), "told", on_progress=lambda *numbers: told.append(numbers))
+    [(seconds, objective, bound)] = told
+    assert (objective, bound) == (7, None), "a solver's bound is no proof"
+    assert seconds >= 0
+
+
+@pytest.mark.parametrize("family", ["batchsched", "oasis"])
+def test_a_start_is_where_auto_begins(family):
+    given, told = hs.generate(family, preset="small", seed=5), []
+    best = hs.solve(given, time_limit=3).solution
+    result = hs.solve(
+        given, time_limit=1, threads=1, start=best, on_progress=lambda *n: told.append(n)
+    )
+    sign = 1 if given.sense == "max" else -1
+    assert told[0][1] == best.objective()
+    for before, after in pairwise(told):
+        assert before[0] <= after[0]
+        assert sign * (after[1] - before[1]) >= 0
+        assert before[2] is None or sign * (after[2] - before[2]) <= 0
+    assert told[-1][1:] == (result.objective, result.certified_bound)

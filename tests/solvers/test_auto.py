@@ -8,6 +8,7 @@ from hindsched.instances.base import FAMILIES
 from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance, read
 from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door import api
 from hindsched.solvers.door.api import check_result, solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result, Status, StoppedBy
@@ -117,7 +118,8 @@ def test_interrupt_returns_what_is_known(monkeypatch):
             told.append((bound, objective))
             signal.raise_signal(signal.SIGINT)
 
-    result = solve(read(T10), time_limit=600.0, on_progress=interrupt_the_search)
+    monkeypatch.setattr(api, "LineProgress", lambda limit: interrupt_the_search)
+    result = solve(read(T10), time_limit=600.0, progress=True)
     assert result.stopped_by is StoppedBy.INTERRUPTED
     [(bound, objective)] = told
     assert objective <= result.objective

@@ -10,6 +10,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.errors import SolveFailed
+from hindsched.solvers.door import api
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result, Status, StoppedBy
 from hindsched.solvers.door.work import catch_interrupt
@@ -123,7 +124,7 @@ def test_what_closes_beside_ends_a_program_that_does_not(optimum):
     assert result.objective == pytest.approx(optimum, rel=1e-6)
 
 
-def test_ctrl_c_stops_all_and_keeps_what_is_known():
+def test_ctrl_c_stops_all_and_keeps_what_is_known(monkeypatch):
     began, told = time.perf_counter(), []
 
     def interrupt_once(bound, objective, seconds, message):
@@ -131,7 +132,8 @@ def test_ctrl_c_stops_all_and_keeps_what_is_known():
             told.append(message)
             signal.raise_signal(signal.SIGINT)
 
-    result = hs.solve(hs.read(LARGE), time_limit=600, threads=2, on_progress=interrupt_once)
+    monkeypatch.setattr(api, "LineProgress", lambda limit: interrupt_once)
+    result = hs.solve(hs.read(LARGE), time_limit=600, threads=2, progress=True)
     assert result.stopped_by is StoppedBy.INTERRUPTED
     assert result.objective is not None
     assert result.bound is not None

@@ -17,6 +17,7 @@ from hindsched.kernel.reading import RefusedFile
 from hindsched.online.simulator import simulate
 from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.file import verify_certificate
+from hindsched.solvers.door import api
 from hindsched.solvers.door.result import Status, StoppedBy
 from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.families.mlbroker.methods import find_schedule
@@ -164,7 +165,7 @@ def test_an_open_tree_is_a_bound_between_its_root_and_the_optimum(nodes):
     assert verify_certificate(instance, certificate.to_dict()).bound == certificate.bound
 
 
-def test_ctrl_c_keeps_the_tree_so_far():
+def test_ctrl_c_keeps_the_tree_so_far(monkeypatch):
     instance = hs.named_instance(SMALL)
     seen = []
 
@@ -173,7 +174,8 @@ def test_ctrl_c_keeps_the_tree_so_far():
             seen.append(bound)
             signal.raise_signal(signal.SIGINT)
 
-    result = hs.solve(instance, "tree", time_limit=60.0, on_progress=interrupt_in_the_tree)
+    monkeypatch.setattr(api, "LineProgress", lambda limit: interrupt_in_the_tree)
+    result = hs.solve(instance, "tree", time_limit=60.0, progress=True)
     assert (result.stopped_by, result.status) == (StoppedBy.INTERRUPTED, Status.FEASIBLE)
     assert not result.solution.violations()
     assert result.objective <= 287.0644 <= result.bound <= seen[0] * (1 + 1e-9)

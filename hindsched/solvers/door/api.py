@@ -18,15 +18,23 @@ from hindsched.instances.base import Instance, check_instance
 from hindsched.json_types import Keywords
 from hindsched.limits import is_unlimited, time_limit
 from hindsched.models.base import check_size
-from hindsched.solutions.base import build_solution
+from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.base import Method, build_oracle, family_solvers
 from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door import work
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import OBJECTIVE_TOLERANCE, within_gap
-from hindsched.solvers.door.result import LineProgress, Progress, Result, Status, StoppedBy
+from hindsched.solvers.door.result import (
+    CertainProgress,
+    LineProgress,
+    Progress,
+    Reports,
+    Result,
+    Status,
+    StoppedBy,
+)
 from hindsched.solvers.methods.auto import generic_methods
-from hindsched.solvers.methods.base import certain
+from hindsched.solvers.methods.base import better, certain
 from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 ROUNDING = 1e-9
@@ -40,8 +48,8 @@ def methods(family: str) -> dict[str, Method]:
 
 def solve(
     instance: Instance, method: str = "auto", *, formulation: str | None = None,
-    options: SolveOptions | Keywords | None = None, on_progress: Progress | None = None,
-    **option_keywords: object,
+    options: SolveOptions | Keywords | None = None, start: Solution | None = None,
+    on_progress: CertainProgress | None = None, **option_keywords: object,
 ) -> Result:  # fmt: skip
     """Solve an instance offline, or bound its optimum.
 
@@ -55,9 +63,13 @@ def solve(
         Which of the family's problems; the default one if None.
     options : SolveOptions or mapping, optional
         How to solve.
+    start : Solution, optional
+        A feasible schedule to begin from; the result's is at least as good.
     on_progress : callable, optional
-        ``on_progress(bound, objective, seconds, message)``. Without one, ``progress=True`` in the
-        options prints lines on standard error.
+        ``on_progress(seconds, objective, bound)`` whenever one of them is better: the objective of
+        a checked schedule, the bound of a certificate, None where there is none yet. What a solver
+        claims on the way is not among them; ``progress=True`` in the options prints that too, as
+        lines on standard error.
     **option_keywords
         Options by name, instead of or on top of `options`.
 
@@ -71,7 +83,8 @@ def solve(
     Raises
     ------
     InputError
-        For an unknown method, formulation or option, or a solver that is not installed.
+        For an unknown method, formulation or option, a solver that is not installed, or a start
+        that breaks a rule.
     SolveFailed
         If a method returned a solution that breaks a constraint, or a bound that a checked
         solution contradicts.
@@ -89,6 +102,7 @@ def solve(
     if method not in known:
         raise InputError("method", method, f"must be one of {', '.join(known)}")
     formulation = instance.check_formulation(formulation)
+    begun = None if start is None else checked_start(instance, formulation, start)
     if not instance.jobs:  # the empty solution is optimal
         solution = build_solution(instance, {}, formulation)
         result = Result(
@@ -96,16 +110,33 @@ def solve(
             solution.objective(), backend="answered without a solver", options=chosen.to_dict(),
         )  # fmt: skip
         return check_result(result, chosen.gap)
-    if on_progress is None and chosen.progress:
-        on_progress = LineProgress(limit=chosen.time_limit)
+    lines = LineProgress(limit=chosen.time_limit) if chosen.progress else None
     if method == "auto" and chosen.time_limit is chosen.work_limit is None and is_unlimited():
         check_size(instance)
     compile_solve(instance.family)
     started = time.perf_counter()
+    reports = None if on_progress is None else Reports(lines, on_progress)
     with work.catch_interrupt():
-        result = _counted(known[method], instance, formulation, method, chosen, on_progress)
+        within = replace(chosen, start=begun)
+        result = _counted(known[method], instance, formulation, method, within, reports or lines)
     seconds = time.perf_counter() - started
-    return check_result(replace(result, seconds=seconds, options=chosen.to_dict()), chosen.gap)
+    result = replace(
+        result, seconds=seconds, options=chosen.to_dict(), solution=better(result.solution, begun)
+    )
+    result = check_result(result, chosen.gap)
+    if reports is not None:
+        reports.tell(result)
+    return result
+
+
+def checked_start(instance: Instance, formulation: str, start: Solution) -> Solution:
+    """A start as a feasible solution of the instance, or `InputError`."""
+    if not isinstance(start, Solution):
+        raise InputError("start", type(start).__name__, "must be a solution")
+    begun = build_solution(instance, start.assignments(), formulation)
+    if broken := begun.violations():
+        raise InputError("start", str(broken[0]), "must be a feasible schedule of the instance")
+    return begun
 
 
 def compile_solve(family: str) -> None:

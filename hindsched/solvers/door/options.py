@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
+from hindsched.solutions.base import Solution
 
 SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
 """Solvers behind the door; HiGHS comes with the package, the others are used when installed."""
@@ -33,6 +34,8 @@ class SolveOptions:
     progress: bool = False  # whether to report bound, incumbent and gap on standard error
     # handed to the solver by its own names; one it does not know is an error
     solver_options: JsonObject = field(default_factory=dict)
+    # a checked schedule to begin from, which `solve` sets; no option by name
+    start: Solution | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         limit, work, threads = self.time_limit, self.work_limit, self.threads
@@ -61,7 +64,7 @@ class SolveOptions:
     @classmethod
     def of(cls, given: Self | Mapping[str, object] | None = None, **options: object) -> Self:
         """Build from options and keywords, which win; an unknown one is an `InputError`."""
-        known = [item.name for item in fields(cls)]
+        known = [*cls().to_dict()]
         before = given.to_dict() if isinstance(given, SolveOptions) else given or {}
         chosen: dict[str, Any] = {**before, **options}
         for name, value in chosen.items():
@@ -84,8 +87,9 @@ class SolveOptions:
         return 1 if self.threads is None else self.threads
 
     def to_dict(self) -> JsonObject:
-        """Options as JSON data."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        """Options as JSON data, without the schedule to begin from."""
+        names = [item.name for item in fields(self) if item.name != "start"]
+        return {name: getattr(self, name) for name in names}
 
 
 def _is_number(value: object) -> bool:

@@ -57,6 +57,9 @@ class StoppedBy(StrEnum):
 Progress = Callable[[float | None, float | None, float, str], None]
 """``progress(bound, objective, seconds, message)``; bound and objective in the model's sense."""
 
+CertainProgress = Callable[[float, float | None, float | None], None]
+"""``on_progress(seconds, objective, bound)``: of a checked schedule, as a certificate proves."""
+
 
 def shadow_prices(components: Sequence[Any], prices: Sequence[Any]) -> Mapping[Any, Any]:
     """Shadow prices by component, of one with many elements an array.
@@ -144,6 +147,38 @@ class LineProgress:
             shown.append(f"at most {max(0.0, self._limit - seconds):.0f} s left")
         self._stream.write(f"{seconds:7.1f} s  {', '.join(shown)}  ({message})\n")
         self._stream.flush()
+
+
+class Reports:
+    """A listener of methods: prints `lines`, and hands what is certain on to `listener`.
+
+    Methods say more than that: a solver's own bound, an objective that is still to be checked.
+    """
+
+    def __init__(self, lines: Progress | None, listener: CertainProgress) -> None:
+        self._lines, self._listener = lines, listener
+        self._started = time.perf_counter()
+        self._last: tuple[float | None, float | None] = (None, None)
+
+    def __call__(
+        self, bound: float | None, objective: float | None, seconds: float, message: str
+    ) -> None:
+        """Print a line."""
+        if self._lines is not None:
+            self._lines(bound, objective, seconds, message)
+
+    def tell(self, known: Result) -> None:
+        """Hand on the best objective and proven bound so far, if a result betters one of them."""
+        best = max if known.instance.sense == "max" else min
+        closest = min if best is max else max
+        objective, bound = self._last
+        certain = (
+            best((n for n in (objective, known.objective) if n is not None), default=None),
+            closest((n for n in (bound, known.certified_bound) if n is not None), default=None),
+        )
+        if certain != self._last:
+            self._last = certain
+            self._listener(time.perf_counter() - self._started, *certain)
 
 
 @dataclass(frozen=True)

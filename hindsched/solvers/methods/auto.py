@@ -25,7 +25,7 @@ from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
-from hindsched.solvers.door.result import Progress, Result, StoppedBy
+from hindsched.solvers.door.result import Progress, Reports, Result, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.methods import base
 from hindsched.solvers.parallel import SideBySide, threads_of
@@ -148,6 +148,7 @@ class BoundAndSearch(base.Run):
         """Bound and search in turns."""
         share = 0.5
         while not self._ends(clock) and not (self.search is None and self.bounding.converged):
+            self._settle()
             before = self.bounding.best.bound
             if not self.bounding.converged:
                 self._bound_for(clock.first(2 * share * turn))
@@ -165,6 +166,12 @@ class BoundAndSearch(base.Run):
                 self.search.construct(lambda: self._ends(clock))
                 if not self.search.is_complete and self.bounding.converged:
                     break
+
+    def _settle(self) -> None:
+        """Check and certify what is known, where somebody listens to that."""
+        if isinstance(self.on_progress, Reports):
+            self._certify()
+            self.offer(self._searched())
 
     def _guide_search(self) -> None:
         """Let the search follow the best prices."""
@@ -376,7 +383,7 @@ def generic_methods(
         def method(
             instance: Instance, formulation: str, options: SolveOptions, report: Progress | None
         ) -> Result:
-            incumbent = find(instance, formulation)
+            incumbent = base.better(find(instance, formulation), options.start)
             return solve(instance, formulation, options, report, incumbent=incumbent)
 
         return method

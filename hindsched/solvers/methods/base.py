@@ -27,6 +27,7 @@ from hindsched.solvers.door.program import solution_at, solve_program, within_ga
 from hindsched.solvers.door.result import (
     ProgramResult,
     Progress,
+    Reports,
     Result,
     Status,
     StoppedBy,
@@ -53,6 +54,7 @@ class Run:
         limit = options.time_limit
         self.clock = Clock(DEFAULT_SECONDS if limit is None else limit, stop)
         self.known = Result(instance, formulation, method, Status.NO_SOLUTION, StoppedBy.TIME_LIMIT)
+        self.offer(options.start)
 
     @property
     def objective(self) -> float | None:
@@ -67,23 +69,31 @@ class Run:
     def take(self, result: Result) -> None:
         """Join what is known with what a step found."""
         self.known = joined(self.known, result)
+        self.tell_certain()
 
     def offer(self, solution: Solution | None) -> None:
         """Take a feasible solution if it is the best so far."""
         best = better(self.known.solution, solution)
         if best is not self.known.solution:
             self.known = replace(self.known, solution=best, status=Status.FEASIBLE)
+            self.tell_certain()
 
     def prove(self, certificate: Certificate) -> None:
         """Take a certificate if it is the best so far."""
         if certificate.is_better_than(self.known.certificate):
             bound = closer(certificate.sense, self.known.bound, certificate.bound)
             self.known = replace(self.known, certificate=certificate, bound=bound)
+            self.tell_certain()
 
     def tell(self, message: str) -> None:
         """Report what is known."""
         if self.on_progress is not None:
             self.on_progress(self.known.bound, self.objective, self.clock.gone, message)
+
+    def tell_certain(self) -> None:
+        """Hand on what is checked and proven."""
+        if isinstance(self.on_progress, Reports):
+            self.on_progress.tell(self.known)
 
     def solve_program(self, program: Callable[..., Result] | None = None) -> None:
         """Solve the offline program from the best solution, in the time that is left."""

@@ -46,7 +46,7 @@ from hindsched.solvers.families.mlbroker.placements import (
     tight_placement,
 )
 from hindsched.solvers.kernels.mlbroker.geo_placement import SlotJobs, shared_bound
-from hindsched.solvers.methods.base import Run, relaxation, solve_milp
+from hindsched.solvers.methods.base import Run, better, relaxation, solve_milp
 from hindsched.solvers.tree import method as trees
 
 SMALL_JOB_SLOTS = 60
@@ -211,7 +211,8 @@ def milp_mlbroker(
     """Solve (8) by a mixed-integer solver, begun from a heuristic schedule."""
     assert isinstance(instance, MlbrokerInstance)
     clock, limit = Clock(math.inf), options.time_limit
-    begin = find_schedule(instance, formulation, None if limit is None else Clock(0.3 * limit))
+    scheduled = find_schedule(instance, formulation, None if limit is None else Clock(0.3 * limit))
+    begin = better(scheduled, options.start)
     return solve_milp(
         instance, formulation, options.without(clock.gone), on_progress, incumbent=begin
     )

@@ -162,6 +162,8 @@ def solve_by_ends(
         return None if limit is None else share * max(0.0, limit - (now() - started))
 
     if incumbent is None:
+        incumbent = options.start
+    if incumbent is None:
         search = NeighbourhoodSearch(placing_oracle(instance, formulation))
         search.construct()
         incumbent = search.solution() or build_solution(instance, {}, formulation)

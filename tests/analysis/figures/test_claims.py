@@ -300,6 +300,16 @@ def test_stored_verdicts_say_in_which_settings_they_differ(script, family):
     assert not differing["verdict"].isin(["reproduced", "not reproduced"]).any()
 
 
+@pytest.mark.parametrize(
+    ("family", "starts"),
+    [("astraea", "holds"), ("mlbroker", "violated: mlbroker-small-r3-t4-j12-s0, 1.32 > 0.111")],
+)
+def test_theorems_are_tried_on_instances_that_meet_their_assumptions(family, starts):
+    theorems = load("theorems")
+    (instance,) = theorems.instances(family, 1)
+    assert theorems.outcome(family, instance) == starts
+
+
 @pytest.mark.nightly
 def test_rows_come_out_as_they_are_stored(script):
     """A part of every experiment, of about half a minute at most, run again.

@@ -12,7 +12,6 @@ import copy
 import hashlib
 import json
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,11 +19,10 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from hindsched.analysis.bounds import Bounds
+from hindsched.analysis.local_search import SearchQuestion, search
 from hindsched.analysis.ratio import Optimum, Ratio, Sense, competitive_ratio, optimum_of
-from hindsched.analysis.sweep import check_workers
 from hindsched.analysis.tables import jsonable
 from hindsched.analysis.tasks import Contender, Entry, theorem_of
 from hindsched.analysis.verify import verify
@@ -40,14 +38,10 @@ from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.certificates.file import write_certificate
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.result import Result
-from hindsched.solvers.door.work import catch_interrupt
 
-DEFAULT_SECONDS = 60.0
 EXACT_WORK = 1_000  # of a candidate's solve: a limit that no clock sets, so that each has one score
-BATCH, DRAWN = 8, 0.5  # candidates made from the same best one; share that is drawn afresh
-SEARCH_SHARE = 0.7  # of a time limit
-SHRINK_WORK, KEEP = 400, 0.99  # most evaluations; share of the ratio's distance from 1 that stays
-STATE = "search.json"
+DRAWN = 0.5  # share of candidates that is drawn afresh
+MOST_SHRUNK = 400  # evaluations
 FRESH_RUNS = 20  # of a randomised algorithm on its witness, with seeds that the search did not see
 PROOF_SECONDS = 5.0  # longest solve of the witness itself, for the ratio's upper end
 MOST_JOBS = 4  # jobs that the words tell
@@ -114,68 +108,22 @@ def worst(
     True
     """
     space = find_space(family, preset).with_ranges(ranges or {})
-    check_workers(workers)
-    whole_number("seed", seed, 0)
-    if work_limit is not None:
-        whole_number("work_limit", work_limit, 1)
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise InputError("time_limit", time_limit, "must be a number of seconds above 0")
     question = Question(space, algorithm, against, settings or {}, seeds, formulation)
-    place = None if folder is None else Path(folder)
-    spans = jsonable(ranges or {})
-    question_data = [family, preset, str(algorithm), str(against), seed, spans, formulation]
-    done, best, score = 0, None, -math.inf
-    if resume:
-        if place is None:
-            raise InputError("resume", True, "needs the folder of the search")
-        known = read_json(place / STATE)
-        is_state = isinstance(known, list) and len(known) == 4
-        before, done, best, old_score = known if is_state else (known, 0, None, 0)
-        if before != question_data:
-            raise InputError("resume", str(question_data), f"must be as before: {before}")
-        score = float(old_score)
-    elif place is not None and (place / STATE).exists():
-        raise InputError("out", str(place), "holds results already: resume them or go elsewhere")
-    begun, ended, message = time.monotonic(), "work", ""
-    most = math.inf if work_limit is None else work_limit
-    seconds = DEFAULT_SECONDS if work_limit is None else math.inf
-    seconds = seconds if time_limit is None else SEARCH_SHARE * time_limit
-    with catch_interrupt() as stop, Parallel(n_jobs=max(1, workers)) as pool:
-        while done < most:
-            numbers = range(done, int(min(most, done - done % BATCH + BATCH)))
-            batch = [_candidate(space, best, seed, number) for number in numbers]
-            scores = pool(delayed(evaluate_candidate)(question, data) for data in batch)
-            for data, (value, why) in zip(batch, scores, strict=True):
-                message = why or message
-                if value > score:
-                    best, score = data, value
-            done = numbers[-1] + 1
-            if place is not None:
-                write_json([question_data, done, best, str(score)], place / STATE)
-            if on_progress is not None:
-                on_progress(done, score)
-            if stop.is_set() or time.monotonic() - begun > seconds:
-                ended = "interrupted" if stop.is_set() else "time"
-                break
-        searched = time.monotonic() - begun
-        if best is None:
-            rule = message or f"no candidate was evaluated before the search ended ({ended})"
-            name = question.entry(algorithm).label
-            raise SolveFailed(f"{name} has a ratio on no candidate: {rule}")
-        if shrink and not stop.is_set():
-            least = score if score == math.inf else score - (1 - KEEP) * abs(score - 1)
-            ends = begun + 1.3 * seconds
-            best = shrunk(question, best, least, lambda: stop.is_set() or time.monotonic() > ends)
-    facts = {"seed": seed, "ended": ended, "found": score, "seconds": searched, "evaluations": done}
+    best, facts = search(
+        question, [family, preset, str(algorithm), str(against), seed, ranges or {}, formulation],
+        seed=seed, time_limit=time_limit, work_limit=work_limit, workers=workers, folder=folder,
+        resume=resume, on_progress=on_progress, most_shrunk=MOST_SHRUNK if shrink else 0,
+        nothing=f"{question.entry(algorithm).label} has a ratio on no candidate",
+    )  # fmt: skip
     digest = hashlib.sha256(json.dumps(best, sort_keys=True).encode()).hexdigest()[:10]
     witness = make_witness(question, best, f"{family}-worst-{digest}", facts)
-    if place is not None:
-        witness.write(place)
+    if folder is not None:
+        witness.write(folder)
     return witness
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(SearchQuestion[Draft]):
     """Which algorithm, against what (None for the optimum), over which instances."""
 
     space: SearchSpace
@@ -200,6 +148,59 @@ class Question:
     def entry(self, contender: Contender) -> Entry:
         """What runs."""
         return Entry.of(self.space.family, contender, self.settings)
+
+    def propose(self, best: Draft | None, seed: int, number: int) -> Draft:
+        """Draw a candidate, or change one thing of the best."""
+        random = np.random.default_rng((seed, number))
+        return self.space.candidate(random, None if random.random() < DRAWN else best)
+
+    def evaluate(self, candidate: Draft) -> tuple[float, str]:
+        """The ratio of the algorithm on a candidate."""
+        try:
+            instance = self.space.instance(candidate)
+            runs = self.runs(self.algorithm, instance)
+            _, best, _ = self.reference(instance, runs, {"work_limit": EXACT_WORK})
+        except HindschedError as error:
+            return -math.inf, f"{type(error).__name__}: {error}"
+        mean = fmean(run.objective for run in runs)
+        return ratio_to(instance.sense, mean, best.objective()), ""
+
+    def variants(self, candidate: Draft) -> Iterator[Draft]:
+        """Simpler variants: one item fewer, one field fewer, one number plainer."""
+        for key in reversed(lists(candidate)):
+            fewest = self.space.counts.get(key, (1, 1))[0]
+            for at in range(len(candidate[key]) if len(candidate[key]) > fewest else 0):
+                made = copy.deepcopy(candidate)
+                del made[key][at]
+                yield made
+        for number, (path, holder, key) in enumerate(leaves(candidate)):
+            made = copy.deepcopy(candidate)
+            _, changed, _ = list(leaves(made))[number]
+            if isinstance(changed, dict):
+                del changed[key]
+                yield made
+            if not self.space.varies(path):
+                continue
+            span, value = self.space.spans[path], holder[key]
+            plain = [span.low, 0, 1, 10, float(f"{value:.1g}"), span.low + (value - span.low) / 2]
+            for simple in dict.fromkeys(map(span.nearest, plain)):
+                if simple != value:
+                    made = copy.deepcopy(candidate)
+                    _, changed, _ = list(leaves(made))[number]
+                    changed[key] = simple
+                    yield made
+
+    def complexity(self, candidate: Draft) -> tuple[float, ...]:
+        """How hard it is to read: items, fields, different numbers, digits, size."""
+        values = [(path, holder[key]) for path, holder, key in leaves(candidate)]
+        numbers = [(path, value) for path, value in values if self.space.varies(path)]
+        return (
+            sum(len(candidate[key]) for key in lists(candidate)),
+            len(values),
+            len(set(numbers)),
+            sum(len(f"{value:.12g}".replace(".", "").strip("-0")) for _, value in numbers),
+            sum(math.log1p(abs(value - self.space.spans[path].low)) for path, value in numbers),
+        )
 
     def runs(
         self, contender: Contender, instance: Instance, first: int = 0, count: int | None = None
@@ -239,79 +240,6 @@ class Question:
 def _middle(runs: Sequence[SimulationResult]) -> SimulationResult:
     """The only run, or the one of median objective."""
     return sorted(runs, key=lambda run: run.objective)[(len(runs) - 1) // 2]
-
-
-def evaluate_candidate(question: Question, data: Draft) -> tuple[float, str]:
-    """The ratio of the algorithm on a candidate (-inf if it has none), and why it has none."""
-    try:
-        instance = question.space.instance(data)
-        runs = question.runs(question.algorithm, instance)
-        _, best, _ = question.reference(instance, runs, {"work_limit": EXACT_WORK})
-    except HindschedError as error:
-        return -math.inf, f"{type(error).__name__}: {error}"
-    return ratio_to(instance.sense, fmean(run.objective for run in runs), best.objective()), ""
-
-
-def shrunk(question: Question, data: Draft, least: float, stop: Callable[[], bool]) -> Draft:
-    """The simplest variant found whose ratio is at least `least`: fewer jobs, plainer numbers."""
-    space, tried = question.space, {str(data)}
-    while True:
-        for made in _variants(space, data):
-            if stop() or len(tried) > SHRINK_WORK:
-                return data
-            if str(made) in tried or complexity(space, made) >= complexity(space, data):
-                continue
-            tried.add(str(made))
-            if evaluate_candidate(question, made)[0] >= least:
-                data = made
-                break
-        else:
-            return data
-
-
-def complexity(space: SearchSpace, data: Draft) -> tuple[int, int, int, int, float]:
-    """How hard a candidate is to read: items, fields, different numbers, digits, size."""
-    values = [(path, holder[key]) for path, holder, key in leaves(data)]
-    numbers = [(path, value) for path, value in values if space.varies(path)]
-    return (
-        sum(len(data[key]) for key in lists(data)),
-        len(values),
-        len(set(numbers)),
-        sum(len(f"{value:.12g}".replace(".", "").strip("-0")) for _, value in numbers),
-        sum(math.log1p(abs(value - space.spans[path].low)) for path, value in numbers),
-    )
-
-
-def _candidate(space: SearchSpace, best: Draft | None, seed: int, number: int) -> Draft:
-    """Draw a candidate, or change one thing of the best: the same for a seed and a number."""
-    random = np.random.default_rng((seed, number))
-    return space.candidate(random, None if random.random() < DRAWN else best)
-
-
-def _variants(space: SearchSpace, data: Draft) -> Iterator[Draft]:
-    """Simpler variants: one item fewer, one field fewer, one number plainer."""
-    for key in reversed(lists(data)):
-        fewest = space.counts.get(key, (1, 1))[0]
-        for at in range(len(data[key]) if len(data[key]) > fewest else 0):
-            made = copy.deepcopy(data)
-            del made[key][at]
-            yield made
-    for number, (path, holder, key) in enumerate(leaves(data)):
-        made = copy.deepcopy(data)
-        _, changed, _ = list(leaves(made))[number]
-        if isinstance(changed, dict):
-            del changed[key]
-            yield made
-        if not space.varies(path):
-            continue
-        span, value = space.spans[path], holder[key]
-        plain = [span.low, 0, 1, 10, float(f"{value:.1g}"), span.low + (value - span.low) / 2]
-        for simple in dict.fromkeys(map(span.nearest, plain)):
-            if simple != value:
-                made = copy.deepcopy(data)
-                _, changed, _ = list(leaves(made))[number]
-                changed[key] = simple
-                yield made
 
 
 def make_witness(

@@ -9,14 +9,13 @@ from typing import Annotated
 import hindsched as hs
 from hindsched.analysis.foresight.mixed import tree_lines
 from hindsched.cli import settings as opt
-from hindsched.cli.output import emit_json, say, show_rows, tell
-from hindsched.errors import INTERRUPTED
+from hindsched.cli.output import emit_json, say, say_better, search_code, show_rows, tell
 
 
 def adversary(
     family: opt.Family,
     policies: Annotated[str | None, opt.option("run: slot by slot; commit: at arrival.")] = None,
-    preset: Annotated[str, opt.option("Of the generator, near which to search.")] = "small",
+    preset: opt.Near = "small",
     settings: opt.Settings = None,
     jobs: Annotated[int, opt.option("Most jobs of a future.")] = 8,
     futures: Annotated[int, opt.option("Most futures.")] = 8,
@@ -25,7 +24,7 @@ def adversary(
     ] = False,
     formulation: opt.Formulation = None,
     time_limit: opt.TimeLimit = None,
-    work_limit: Annotated[int | None, opt.option("Candidates to evaluate.")] = None,
+    work_limit: opt.Candidates = None,
     seed: opt.Seed = 0,
     workers: opt.Workers = 0,
     output: opt.Folder = None,
@@ -37,18 +36,11 @@ def adversary(
     --set NAME=[low,high] is a range of a field of the instances.
     """
     opt.check_targets(output=None if output is None else os.path.join(output, "adversary.json"))
-    best = [-1.0]
-
-    def progress(done: int, ratio: float) -> None:
-        if ratio > best[0]:
-            best[0] = ratio
-            say(f"{done:7d} evaluated: ratio {ratio:.6g}")
-
     found = hs.adversary(
         family, policies, preset=preset, ranges=opt.parse_settings(settings), jobs=jobs,
         futures=futures, deterministic=deterministic, formulation=formulation, seed=seed,
         time_limit=time_limit, work_limit=work_limit, workers=workers, folder=output,
-        resume=resume, on_progress=progress,
+        resume=resume, on_progress=say_better(),
     )  # fmt: skip
     facts, place = found.search, shlex.quote(output or "")
     if as_json:
@@ -64,8 +56,4 @@ def adversary(
             tell(sentence)
         if output is not None:
             say(f"check it: hindsched verify {place}")
-    if facts["ended"] != "interrupted":
-        return 0
-    if output is not None:
-        say(f"interrupted; the same command with --resume goes on in {place}")
-    return INTERRUPTED
+    return search_code(facts, output)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hindsched.analysis.tables import cell, jsonable
+from hindsched.errors import INTERRUPTED
 from hindsched.instances.base import Instance
 from hindsched.printable import printable
 
@@ -64,6 +66,29 @@ def answer(
     shown = {name: value for name, value in data.items() if name not in hidden}
     show_facts(shown if instance is None else {**shown, "instance": shown_name(instance)})
     return True
+
+
+def say_better() -> Callable[[int, float], None]:
+    """Progress of a search: a line for every better ratio."""
+    best = -1.0
+
+    def progress(done: int, ratio: float) -> None:
+        nonlocal best
+        if ratio > best:
+            best = ratio
+            say(f"{done:7d} evaluated: ratio {ratio:.6g}")
+
+    return progress
+
+
+def search_code(facts: Mapping[str, Any], folder: str | None) -> int:
+    """The exit code of a search; one that was interrupted says how it goes on."""
+    if facts["ended"] != "interrupted":
+        return 0
+    if folder is not None:
+        place = shlex.quote(folder)
+        say(f"interrupted; the same command with --resume goes on in {place}")
+    return INTERRUPTED
 
 
 def show_facts(data: Mapping[str, object], stream: str = "stdout") -> None:

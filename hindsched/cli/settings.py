@@ -32,6 +32,8 @@ Settings = Annotated[list[str] | None, option("A setting NAME=VALUE; may be repe
 Columns = Annotated[list[str] | None, option("A column's role: job=JobID.", "--column")]
 Formulation = Annotated[str | None, option("Which of the family's problems.")]
 Method = Annotated[str, option("auto, milp, relaxation, bound, ...")]
+Near = Annotated[str, option("Of the generator, near which to search.", "--preset")]
+Candidates = Annotated[int | None, option("Candidates to evaluate.", "--work-limit")]
 TimeLimit = Annotated[float | None, option("Seconds.")]
 Seed = Annotated[int, option("Seed of what is drawn.")]
 Workers = Annotated[int, option("Local processes; 0 for none.")]

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import emit_json, say, tell
-from hindsched.errors import INTERRUPTED
+from hindsched.cli.output import emit_json, say, say_better, search_code, tell
 
 
 def worst(
     family: opt.Family,
     algorithm: opt.Algorithm,
-    preset: Annotated[str, opt.option("Of the generator, near which to search.")] = "small",
+    preset: opt.Near = "small",
     settings: opt.Settings = None,
     formulation: opt.Formulation = None,
     time_limit: opt.TimeLimit = None,
-    work_limit: Annotated[int | None, opt.option("Candidates to evaluate.")] = None,
+    work_limit: opt.Candidates = None,
     seed: opt.Seed = 0,
     workers: opt.Workers = 0,
     output: opt.Folder = None,
@@ -35,18 +33,11 @@ def worst(
     values, space = opt.parse_settings(settings), find_space(family, preset)
     ranges = {key: value for key, value in values.items() if space.has(key)}
     opt.check_targets(output=None if output is None else os.path.join(output, "instance.json"))
-    best = [-1.0]
-
-    def progress(done: int, ratio: float) -> None:
-        if ratio > best[0]:
-            best[0] = ratio
-            say(f"{done:7d} evaluated: ratio {ratio:.6g}")
-
     witness = hs.worst(
         family, algorithm, preset=preset, ranges=ranges,
         settings={key: value for key, value in values.items() if key not in ranges},
         formulation=formulation, seed=seed, time_limit=time_limit, work_limit=work_limit,
-        workers=workers, folder=output, resume=resume, on_progress=progress,
+        workers=workers, folder=output, resume=resume, on_progress=say_better(),
     )  # fmt: skip
     facts, place = witness.search, shlex.quote(output or "")
     if as_json:
@@ -57,8 +48,4 @@ def worst(
         if output is not None:
             tell(f"witness: {output}")
             say(f"check it: hindsched verify {place}/instance.json {place}/reference.json")
-    if facts["ended"] != "interrupted":
-        return 0
-    if output is not None:
-        say(f"interrupted; the same command with --resume goes on in {place}")
-    return INTERRUPTED
+    return search_code(facts, output)

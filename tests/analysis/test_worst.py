@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.worst import Question, check_witness, complexity, evaluate_candidate, shrunk
+from hindsched.analysis.local_search import shrink
+from hindsched.analysis.worst import Question, check_witness
 from hindsched.errors import InputError
 from hindsched.instances.base import FAMILIES
 from hindsched.instances.io import read_json, write_json
@@ -98,12 +99,12 @@ def test_shrinking_keeps_the_ratio_and_removes_the_rest():
     random = np.random.default_rng(0)
     data = max(
         (space.candidate(random) for _ in range(20)),
-        key=lambda d: evaluate_candidate(question, d)[0],
+        key=lambda candidate: question.evaluate(candidate)[0],
     )
-    least = 0.99 * evaluate_candidate(question, data)[0]
-    made = shrunk(question, data, least, lambda: False)
-    assert evaluate_candidate(question, made)[0] >= least
-    assert complexity(space, made) < complexity(space, data)
+    score = question.evaluate(data)[0]
+    made = shrink(question, data, score, lambda tried: False)
+    assert question.evaluate(made)[0] >= 0.99 * score
+    assert question.complexity(made) < question.complexity(data)
     assert {*made["jobs"][0]} <= {"name", "submit", "gpus", "duration", "weight"}
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -31,13 +30,11 @@ from hindsched.analysis.foresight.mixed import (
     tree_lines,
 )
 from hindsched.analysis.foresight.search import all_futures
-from hindsched.analysis.local_search import Found, improve, shrink
-from hindsched.analysis.sweep import check_workers
-from hindsched.analysis.tables import jsonable
+from hindsched.analysis.local_search import DEFAULT_SECONDS, SearchQuestion, search
 from hindsched.analysis.tasks import theorem_of
-from hindsched.errors import HindschedError, InputError, SolveFailed
+from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance, whole_number
-from hindsched.instances.io import read_json, write_json
+from hindsched.instances.io import write_json
 from hindsched.instances.search_space import find_space
 from hindsched.json_types import Draft, JsonObject
 from hindsched.kernel import RefusedFile
@@ -45,10 +42,9 @@ from hindsched.kernel.reading import limited
 from hindsched.models.base import COMMIT, POLICIES, RUN
 from hindsched.models.futures import Futures
 from hindsched.online.registry import algorithms
-from hindsched.solvers.door.work import catch_interrupt, counting
+from hindsched.solvers.door.work import counting
 
-FORMAT, RESULT, STATE = "hindsched-adversary/1", "adversary.json", "search.json"
-DEFAULT_SECONDS, SEARCH_SHARE = 60.0, 0.7
+FORMAT, RESULT = "hindsched-adversary/1", "adversary.json"
 STEPS = 1_500_000  # of the kernel for a candidate's states: a limit that no clock sets
 COLUMN_SECONDS = 4.0  # of work for a candidate by columns, which no clock sets either
 MOST_SHRUNK = 600
@@ -56,7 +52,7 @@ BEST = "best policy"
 
 
 @dataclass(frozen=True)
-class GameSettings:
+class GameSettings(SearchQuestion[Draft]):
     """Which policies of which problem, and where futures are drawn."""
 
     shapes: Shapes
@@ -65,10 +61,22 @@ class GameSettings:
     deterministic: bool  # whether policies that randomise do not count
     playable: bool  # whether the kernel plays the game; else its value is by columns
 
-    def evaluate(self, tree: Draft) -> tuple[float, str]:
-        """The ratio below which no online algorithm is on a tree; why there is none."""
+    def propose(self, best: Draft | None, seed: int, number: int) -> Draft:
+        """A tree of futures."""
+        return self.shapes.propose(best, seed, number)
+
+    def variants(self, candidate: Draft) -> Iterable[Draft]:
+        """Simpler trees."""
+        return self.shapes.variants(candidate)
+
+    def complexity(self, candidate: Draft) -> tuple[float, ...]:
+        """How hard a tree is to read."""
+        return self.shapes.complexity(candidate)
+
+    def evaluate(self, candidate: Draft) -> tuple[float, str]:
+        """The ratio below which no online algorithm is on a tree."""
         try:
-            futures = self.shapes.instances(tree)
+            futures = self.shapes.instances(candidate)
             if not self.playable:
                 with counting():
                     found = foresight(
@@ -144,13 +152,8 @@ def adversary(
     if not ranges or "jobs" not in ranges:
         ranges = {**(ranges or {}), "jobs": [1, 2]}
     space = find_space(family, preset).with_ranges(ranges)
-    check_workers(workers)
     for name, number, least in (("seed", seed, 0), ("jobs", jobs, 1), ("futures", futures, 2)):
         whole_number(name, number, least)
-    if work_limit is not None:
-        whole_number("work_limit", work_limit, 1)
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise InputError("time_limit", time_limit, "must be a number of seconds above 0")
     shapes = Shapes(space, jobs, futures)
     first = space.instance(space.candidate(np.random.default_rng(seed)))
     formulation = first.check_formulation(formulation)
@@ -159,61 +162,21 @@ def adversary(
     played = [p for p in POLICIES if is_playable(first, formulation, p)]
     policies = policies or next(iter(played), RUN)
     question = GameSettings(shapes, policies, formulation, deterministic, policies in played)
-    asked = jsonable(
-        [family, preset, policies, formulation, ranges, jobs, futures, deterministic, seed]
-    )
-    place = None if folder is None else Path(folder)
-    known = Found[Draft]()
-    if resume:
-        if place is None:
-            raise InputError("resume", True, "needs the folder of the search")
-        before = read_json(place / STATE)
-        if not isinstance(before, dict) or before.get("asked") != asked:
-            raise InputError("resume", str(asked), "must be as before")
-        known = Found(before["done"], before["best"], float(before["score"]))
-    elif place is not None and (place / STATE).exists():
-        raise InputError("out", str(place), "holds results already: resume them or go elsewhere")
-
-    def save(found: Found[Draft]) -> None:
-        if place is not None:
-            kept = {"asked": asked, "done": found.done, "best": found.best}
-            write_json({**kept, "score": str(found.score)}, place / STATE)
-        if on_progress is not None:
-            on_progress(found.done, found.score)
-
-    seconds = DEFAULT_SECONDS if work_limit is None else math.inf
-    seconds = seconds if time_limit is None else SEARCH_SHARE * time_limit
+    asked = [family, preset, policies, formulation, ranges, jobs, futures, deterministic, seed]
     begun = time.monotonic()
-    with catch_interrupt() as stop:
-        found = improve(
-            partial(_propose, shapes, seed), question.evaluate, known, workers=workers,
-            most=math.inf if work_limit is None else work_limit, seconds=seconds,
-            stop=stop.is_set, save=save,
-        )  # fmt: skip
-        searched, best = time.monotonic() - begun, found.best
-        if best is None:
-            raise SolveFailed(f"no futures of {family} are a game: {found.message}")
-
-        def over(tried: int) -> bool:
-            return stop.is_set() or tried > MOST_SHRUNK or time.monotonic() > begun + 1.3 * seconds
-
-        best = shrink(
-            best, found.score, shapes.variants, shapes.complexity, question.evaluate, over
-        )
-    facts = {"seed": seed, "ended": found.ended, "found": found.score, "seconds": searched,
-             "evaluations": found.done}  # fmt: skip
+    best, facts = search(
+        question, asked, seed=seed, time_limit=time_limit, work_limit=work_limit, workers=workers,
+        folder=folder, resume=resume, on_progress=on_progress, most_shrunk=MOST_SHRUNK,
+        nothing=f"no futures of {family} are a game",
+    )  # fmt: skip
     left = math.inf if time_limit is None else begun + time_limit - time.monotonic()
     made = replace(
         Adversary.of(shapes.instances(best), policies, formulation,
                      max(1.0, min(left, DEFAULT_SECONDS))), search=facts,
     )  # fmt: skip
-    if place is not None:
-        made.write(place)
+    if folder is not None:
+        made.write(folder)
     return made
-
-
-def _propose(shapes: Shapes, seed: int, best: Draft | None, number: int) -> Draft:
-    return shapes.propose(best, seed, number)
 
 
 @dataclass(frozen=True)

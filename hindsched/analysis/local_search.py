@@ -138,10 +138,7 @@ def _earlier_state(state: Path | None, asked: object) -> JsonObject:
 
 
 def shrink(
-    question: SearchQuestion[Candidate],
-    best: Candidate,
-    score: float,
-    stop: Callable[[int], bool],
+    question: SearchQuestion[Candidate], best: Candidate, score: float, stop: Callable[[int], bool]
 ) -> Candidate:
     """The simplest variant found that keeps most of the score; `stop` is told how many it tried."""
     least = score if score == math.inf else score - (1 - KEEP) * abs(score - 1)

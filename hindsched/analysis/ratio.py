@@ -133,11 +133,7 @@ class Ratio:
 
 
 def competitive_ratio(
-    optimum: Optimum,
-    objective: float | None,
-    *,
-    in_feasible_set: bool = True,
-    violations: int = 0,
+    optimum: Optimum, objective: float | None, *, in_feasible_set: bool = True, violations: int = 0
 ) -> Ratio:
     """Ratio of one run, or of the expected objective of a randomised algorithm.
 

@@ -21,13 +21,7 @@ from hindsched.limits import time_limit
 from hindsched.online.base import family_online
 from hindsched.online.external import External
 from hindsched.online.protocol import OnlineAlgorithm, Theorem
-from hindsched.online.registry import (
-    algorithms,
-    build_from,
-    find_algorithm,
-    name_of,
-    settings_of,
-)
+from hindsched.online.registry import algorithms, build_from, find_algorithm, name_of, settings_of
 from hindsched.printable import printable, said_by
 
 Record: TypeAlias = dict[str, Any]

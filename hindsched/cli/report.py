@@ -21,9 +21,7 @@ corrected by Holm for all pairs"""
 MOST_COLUMNS = 100  # of a table; a wider one is folded, also in a pipe
 
 
-def report(
-    folder: Annotated[str, opt.argument("Folder of results of `hindsched bench`.")],
-) -> int:
+def report(folder: Annotated[str, opt.argument("Folder of results of `hindsched bench`.")]) -> int:
     """Rebuild the tables and the HTML report from a folder of results.
 
     Every record, schedule and certificate is compared with the hash in the manifest. What is

@@ -172,8 +172,7 @@ def clipped(interval: Bounds, up: bool) -> Bounds:
 
 def guarantee(
     best: Callable[
-        [Sequence[float], float, Sequence[Strategy]],
-        tuple[float | None, Strategy | None],
+        [Sequence[float], float, Sequence[Strategy]], tuple[float | None, Strategy | None]
     ],
     optima: Sequence[Bounds],
     policies: Sequence[Strategy],

@@ -173,17 +173,17 @@ class FamilyVerdict:
 
     def lines(self) -> list[str]:
         """Who is nearest to the optimum and how near; the paper's algorithm and the optima."""
-        best, own = self.best, self.paper
+        best, of_paper = self.best, self.paper
         if best is None:
             return [f"{self.family}: no online algorithm has a ratio; {self._proven()}"]
         first = f"{self.family}: {best.label} comes closest, {best.words}{self._next()}"
-        if own is None:
+        if of_paper is None:
             paper = ""
-        elif own.algorithm == best.algorithm:
+        elif of_paper.algorithm == best.algorithm:
             paper = "it is the paper's algorithm; "
         else:
-            ratios = "no ratio" if own.median.lower is None else own.words
-            paper = f"the paper's {own.label}: {ratios}; "
+            ratios = "no ratio" if of_paper.median.lower is None else of_paper.words
+            paper = f"the paper's {of_paper.label}: {ratios}; "
         return [first, f"  {paper}{self._proven()}"]
 
     def _proven(self) -> str:

@@ -244,8 +244,12 @@ def exact_check(
     instance: Instance, *claims: object, seconds: float | None = None
 ) -> ExactCheck | None:
     """Let the exact kernel check a solution, a certificate, or both; None where time ended it."""
-    given = Document(instance.name, instance.exact.data, instance.sha256(), instance.exact)
-    return exact_check_of([given, *map(document, claims)], seconds)
+    return exact_check_of([document_of_instance(instance), *map(document, claims)], seconds)
+
+
+def document_of_instance(instance: Instance) -> Document:
+    """An instance's file, which the kernel has read."""
+    return Document(instance.name, instance.exact.data, instance.sha256(), instance.exact)
 
 
 def exact_check_of(

@@ -66,12 +66,12 @@ class Game:
 
     def split(self, futures: Classes, slot: int) -> list[tuple[Classes, tuple[int, ...]]]:
         """Classes of futures in a slot, each with the kinds of the jobs that are told in it."""
-        found: dict[Any, list[int]] = defaultdict(list)
+        groups: dict[Any, list[int]] = defaultdict(list)
         for s in futures:
-            found[tuple(r for told, r, _ in self.told[s] if told <= slot)].append(s)
+            groups[tuple(r for time, r, _ in self.told[s] if time <= slot)].append(s)
         return [
-            (tuple(own), tuple(k for told, _, k in self.told[own[0]] if told == slot))
-            for own in found.values()
+            (tuple(members), tuple(k for time, _, k in self.told[members[0]] if time == slot))
+            for members in groups.values()
         ]
 
     def root(self) -> State:
@@ -81,40 +81,40 @@ class Game:
     def moves(self, state: State) -> Moves:
         """What may be done, and what follows."""
         slot, futures, held, waiting = state
-        rules, found = self.rules, Moves()
+        rules, moves = self.rules, Moves()
         for kind in waiting[:1] if rules.commits else sorted(set(waiting)):
             at = waiting.index(kind)
             rest = waiting[:at] + waiting[at + 1 :]
             for pays, more in rules.options(slot, kind, held):
-                found.append((pays, [State(slot, futures, added(held, more), rest)]))
+                moves.append((pays, [State(slot, futures, added(held, more), rest)]))
         if waiting and rules.commits:
-            return found
+            return moves
         later = [next((t for t in self.slots[s] if t > slot), None) for s in futures]
         events = [t for t in later if t is not None]
         if waiting and held:
             events.append(held[0][0] + 1)
         if not events:
-            return found if waiting and not rules.optional else [*found, (0, [])]
+            return moves if waiting and not rules.optional else [*moves, (0, [])]
         after = min(events)
         kept = tuple(part for part in held if part[0] >= after)
         children = [
-            State(after, own, kept, tuple(sorted((*waiting, *new))))
-            for own, new in self.split(futures, after)
+            State(after, members, kept, tuple(sorted((*waiting, *new))))
+            for members, new in self.split(futures, after)
         ]
-        return [*found, (0, children)]
+        return [*moves, (0, children)]
 
     def graph(self, most: int = STATES) -> dict[State, Moves]:
         """All states with their moves, in an order in which what follows is behind."""
-        found, open_states = dict[State, Moves](), [self.root()]
+        graph, open_states = dict[State, Moves](), [self.root()]
         while open_states:
             state = open_states.pop()
-            if state in found:
+            if state in graph:
                 continue
-            require(len(found) < most, f"the game has more than {most} states")
-            found[state] = moves = self.moves(state)
+            require(len(graph) < most, f"the game has more than {most} states")
+            graph[state] = moves = self.moves(state)
             reading.spend(100 + 40 * len(moves))
             open_states += [after for _, states in moves for after in states]
-        return {s: found[s] for s in sorted(found, key=lambda s: (s.slot, -len(s.waiting)))}
+        return {s: graph[s] for s in sorted(graph, key=lambda s: (s.slot, -len(s.waiting)))}
 
 
 def added(held: Held, more: Held) -> Held:
@@ -137,9 +137,9 @@ def best(game: Game, graph: Mapping[State, Moves], weights: Sequence[Any], up: b
                 for pays, states in graph[state]
                 if all(values[after] is not None for after in states))  # fmt: skip
         values[state] = pick(ends, default=None)
-    found = values[game.root()]
-    require(found is not None, "the game has no policy")
-    return Fraction(found, game.rules.scale * below)
+    value = values[game.root()]
+    require(value is not None, "the game has no policy")
+    return Fraction(value, game.rules.scale * below)
 
 
 def fronts(
@@ -149,34 +149,36 @@ def fronts(
 
     Minimising, those that reach the limit of a future are left out.
     """
-    found = dict[State, list[tuple[int, ...]]]()
+    known = dict[State, list[tuple[int, ...]]]()
     for state in reversed(list(graph)):
         vectors = set[tuple[int, ...]]()
         for pays, states in graph[state]:
             place = {s: at for at, s in enumerate(s for after in states for s in after.futures)}
             order = [place[s] for s in state.futures] if states else []
-            parts = [found[after] for after in states]
+            parts = [known[after] for after in states]
             reading.spend(20 * len(order))
             for chosen in product(*parts):
                 joined = [value for part in chosen for value in part]
                 reading.spend(10 + len(joined))
-                own = tuple(pays + joined[at] for at in order) if states else (
+                vector = tuple(pays + joined[at] for at in order) if states else (
                     (pays,) * len(state.futures))  # fmt: skip
-                if up or all(v < limits[s] for v, s in zip(own, state.futures, strict=True)):
-                    vectors.add(own)
-        found[state] = list(undominated(vectors, up))
-    return found[game.root()]
+                if up or all(v < limits[s] for v, s in zip(vector, state.futures, strict=True)):
+                    vectors.add(vector)
+        known[state] = list(undominated(vectors, up))
+    return known[game.root()]
 
 
 def undominated(vectors: Iterable[tuple[int, ...]], up: bool) -> Iterator[tuple[int, ...]]:
     """Those that no other one is as good as everywhere."""
     kept = list[tuple[int, ...]]()
-    for own in sorted(vectors, reverse=up):
+    for vector in sorted(vectors, reverse=up):
         reading.spend(10 * len(kept))
-        better = (all(a >= b if up else a <= b for a, b in zip(k, own, strict=True)) for k in kept)
+        better = (
+            all(a >= b if up else a <= b for a, b in zip(k, vector, strict=True)) for k in kept
+        )
         if not any(better):
-            kept.append(own)
-            yield own
+            kept.append(vector)
+            yield vector
 
 
 def bound_of_game(
@@ -193,9 +195,11 @@ def bound_of_game(
         return point(best(game, graph, [row["weight"] for row in rows], up))
     known = [(value.low if up else value.high) * game.rules.scale for value in worth]
     require(min(known) > 0, "schedules: must have values above 0")
-    found = fronts(game, graph, [data["bound"] * value for value in known], up)
+    vectors = fronts(game, graph, [data["bound"] * value for value in known], up)
     inner, outer = (min, max) if up else (max, min)
-    shares = (inner(Fraction(v) / by for v, by in zip(own, known, strict=True)) for own in found)
+    shares = (
+        inner(Fraction(v) / by for v, by in zip(vector, known, strict=True)) for vector in vectors
+    )
     return point(outer(shares, default=Fraction(data["bound"])))
 
 

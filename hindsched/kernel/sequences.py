@@ -47,8 +47,8 @@ class Memory(dict[int, int]):
         self.value = value
 
     def __missing__(self, time: int) -> int:
-        self[time] = found = self.value(time)
-        return found
+        self[time] = value = self.value(time)
+        return value
 
 
 def placements(gpus: int, sizes: Sequence[int]) -> Iterator[Placement]:
@@ -107,15 +107,15 @@ def after(row: Row, placement: Placement, start: int, end: int) -> Row:
     return tuple(servers if len(servers) == 1 else sorted(servers, key=lambda s: (len(s), s)))
 
 
-def thin(found: list[State], weights: Sequence[int]) -> list[State]:
+def thin(states: list[State], weights: Sequence[int]) -> list[State]:
     """The states that no other of the same jobs, of no higher cost, can replace."""
     kept: list[State] = []
-    for begun, group in groupby(sorted(found), key=itemgetter(0)):
+    for begun, group in groupby(sorted(states), key=itemgetter(0)):
         others = sum(cost for j, cost in enumerate(weights) if not begun >> j & 1)
-        own: list[State] = []
+        least: list[State] = []
         for state in group:
             _, cost, row = state
-            for _, less, free in own:
+            for _, less, free in least:
                 spend(2)
                 spare, first, last = cost - less, free[0][0] - row[0][0], free[-1][-1] - row[-1][-1]
                 if others * first > spare or others * last > spare:
@@ -125,8 +125,8 @@ def thin(found: list[State], weights: Sequence[int]) -> list[State]:
                 if late * others <= spare:
                     break
             else:
-                own.append(state)
-        kept += own
+                least.append(state)
+        kept += least
     return kept
 
 
@@ -151,7 +151,7 @@ def require_none_below(
             best = [responses(task, cuts, paid) for task in tasks]
             worth = left_of(paid, cuts[-1])
             spend(20 * len(tasks) * len(cuts))
-        found: list[State] = []
+        states: list[State] = []
         for begun, cost, row in layer:
             rest = [j for j in everything if not begun >> j & 1]
             placed = sum(len(places[j]) for j in rest)
@@ -170,11 +170,11 @@ def require_none_below(
                     if others:
                         bound += sum(sum(map(worth.__getitem__, server)) for server in free)
                     for i in others:
-                        own = min(earliest(tasks[i], free, each) for each in places[i])
-                        bound += best[i][own]
+                        place = min(earliest(tasks[i], free, each) for each in places[i])
+                        bound += best[i][place]
                     if bound < least:
-                        found.append((begun | 1 << j, spent, free))
-        layer = thin(found, weights)
+                        states.append((begun | 1 << j, spent, free))
+        layer = thin(states, weights)
     require(not layer, "bound: a schedule costs less than what is stated")
 
 

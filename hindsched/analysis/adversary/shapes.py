@@ -70,7 +70,7 @@ class Shapes:
         raise InputError("ranges", self.space.preset, f"give no futures: {wrong}")
 
     def _check(self, tree: Draft) -> None:
-        sizes = [sum(tree["groups"][g]["count"] for g in own) for own in tree["futures"]]
+        sizes = [sum(tree["groups"][g]["count"] for g in members) for members in tree["futures"]]
         if not 2 <= len(sizes) <= self.futures or not 1 <= min(sizes) <= max(sizes) <= self.jobs:
             raise ValueError(f"{len(sizes)} futures of {min(sizes, default=0)} jobs at least")
         if len(set(map(str, tree["futures"]))) < len(sizes):
@@ -80,13 +80,13 @@ class Shapes:
     @cached_property
     def _drafts(self) -> list[tuple[list[Draft], Draft]]:
         """Jobs and clusters of the generator; what they are due is of other problems."""
-        found = list[tuple[list[Draft], Draft]]()
+        drafts = list[tuple[list[Draft], Draft]]()
         for number in range(DRAFTS):
             data = self.space.candidate(np.random.default_rng(number))
             jobs = [{k: v for k, v in job.items() if k != "deadline"} for job in data["jobs"]]
             cluster = {key: data[key] for key in data if key not in ("jobs", "name")}
-            found.append((jobs, cluster))
-        return found
+            drafts.append((jobs, cluster))
+        return drafts
 
     def _job(self, random: np.random.Generator, share: float | None = None) -> tuple[Draft, Draft]:
         """A record of the generator, some of its numbers at an end, and its cluster."""
@@ -176,12 +176,12 @@ class Shapes:
         elif kind < 0.94:  # another job, in one future or in all
             job = self._job(random)[0]
             groups.append({"job": job, "count": 1})
-            for own in futures if random.random() < 0.5 else [futures[f]]:
-                own.append(len(groups) - 1)
+            for members in futures if random.random() < 0.5 else [futures[f]]:
+                members.append(len(groups) - 1)
         else:  # one job fewer, in one future or in all
-            for own in futures if random.random() < 0.5 else [futures[f]]:
-                if g in own and len(own) > 1:
-                    own.remove(g)
+            for members in futures if random.random() < 0.5 else [futures[f]]:
+                if g in members and len(members) > 1:
+                    members.remove(g)
         tidy(tree)
 
     def variants(self, tree: Draft) -> Iterator[Draft]:
@@ -192,7 +192,7 @@ class Shapes:
             yield tidy(made)
         for g, group in enumerate(tree["groups"]):
             made = deepcopy(tree)
-            made["futures"] = [[at for at in own if at != g] for own in tree["futures"]]
+            made["futures"] = [[at for at in members if at != g] for members in tree["futures"]]
             if all(made["futures"]):
                 yield tidy(made)
             alike = _alike(tree["groups"], g)
@@ -221,18 +221,18 @@ class Shapes:
             return [None]
         span = self.space.spans[path]
         plain = (span.low, 1, 10, float(f"{value:.1g}"), span.low + (value - span.low) / 2)
-        found = dict.fromkeys(map(span.nearest, plain))
-        return [None, *(new for new in found if new != value)]
+        plainer = dict.fromkeys(map(span.nearest, plain))
+        return [None, *(new for new in plainer if new != value)]
 
     def complexity(self, tree: Draft) -> tuple[float, ...]:
         """How hard it is to read: futures, jobs, different groups, fields, digits, size."""
         groups = [dict(_leaf_values(group["job"])) for group in tree["groups"]]
-        timeless = {str({k: v for k, v in own.items() if k.split(".")[-1] not in TIME})
-                    for own in groups}  # fmt: skip
-        numbers = [v for own in groups for v in own.values() if isinstance(v, int | float)]
+        timeless = {str({k: v for k, v in fields.items() if k.split(".")[-1] not in TIME})
+                    for fields in groups}  # fmt: skip
+        numbers = [v for fields in groups for v in fields.values() if isinstance(v, int | float)]
         return (
             len(tree["futures"]),
-            sum(tree["groups"][g]["count"] for own in tree["futures"] for g in own),
+            sum(tree["groups"][g]["count"] for members in tree["futures"] for g in members),
             len(timeless),
             sum(map(len, groups)),
             sum(len(f"{value:.12g}".replace(".", "").strip("-0")) for value in numbers),
@@ -254,10 +254,10 @@ def _extend(tree: Draft, key: str, f: int, keeps_last: bool, count: int) -> None
 
 def tidy(tree: Draft) -> Draft:
     """Without groups that no future has."""
-    used = sorted({g for own in tree["futures"] for g in own})
+    used = sorted({g for members in tree["futures"] for g in members})
     place = {g: at for at, g in enumerate(used)}
     tree["groups"] = [tree["groups"][g] for g in used]
-    tree["futures"] = [sorted(place[g] for g in own) for own in tree["futures"]]
+    tree["futures"] = [sorted(place[g] for g in members) for members in tree["futures"]]
     return tree
 
 
@@ -275,8 +275,8 @@ def _alike(groups: list[Draft], g: int) -> list[int]:
     timed = {f"jobs.{name}" for name in (*TIME, *FOLLOWING)}
 
     def seen(group: Draft) -> str:
-        own = [(p, v) for p, v in _leaf_values(group["job"]) if p not in timed]
-        return str((group["count"], own))
+        fields = [(p, v) for p, v in _leaf_values(group["job"]) if p not in timed]
+        return str((group["count"], fields))
 
     return [at for at, group in enumerate(groups) if seen(group) == seen(groups[g])]
 

@@ -336,8 +336,8 @@ def verdicts_on(
 def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
     """Say in which cases a claim holds, as short as it can be said: ``load = 1, jobs = 50``."""
 
-    def values(found: Sequence[Case]) -> Iterable[tuple[Any, ...]]:
-        return [tuple(value for _, value in case) for case in found]
+    def values(listed: Sequence[Case]) -> Iterable[tuple[Any, ...]]:
+        return [tuple(value for _, value in case) for case in listed]
 
     chosen, every = ([list(dict.fromkeys(c)) for c in zip(*values(f), strict=True)]
                    for f in (holding, cases))  # fmt: skip

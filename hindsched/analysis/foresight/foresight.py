@@ -275,10 +275,10 @@ class Foresight:
                     write_solution(own.schedules[n], place / f"{name}-{n}.json")
             if (best := self.clairvoyant[n]) is not None:
                 write_solution(best, place / f"hindsight-{n}.json")
-        strategies = [("mixture", own) for _, own in self.mixture]
-        strategies += [("run", own) for runs in self.runs.values() for own in runs]
-        for number, (kind, own) in enumerate(strategies):
-            for n, solution in enumerate(own.schedules):
+        strategies = [("mixture", strategy) for _, strategy in self.mixture]
+        strategies += [("run", strategy) for runs in self.runs.values() for strategy in runs]
+        for number, (kind, strategy) in enumerate(strategies):
+            for n, solution in enumerate(strategy.schedules):
                 write_solution(solution, place / f"{kind}-{number}-{n}.json")
         for name, certificate in self.certificates.items():
             write_json(certificate, place / f"certificate-{name}.json")
@@ -563,16 +563,16 @@ def _of_algorithm(loss: Loss, price: Bounds, checked: float | None, up: bool) ->
 
 def _notes(futures: Futures, runs: Iterable[str]) -> tuple[str, ...]:
     """What is to be said of the scenarios themselves, and of what algorithms are told of them."""
-    family, told = futures.instances[0].family, list[str]()
+    family, remarks = futures.instances[0].family, list[str]()
     names = [n for n in runs if tree_estimates(futures, build_algorithm(family, n, {}))]
     if names:
-        told = [f"Estimates that {', '.join(names)} is told in advance are those of all futures "
+        remarks = [f"Estimates that {', '.join(names)} is told in advance are those of all futures "
                 "together, the same in each: with those of the one future that comes, as `simulate`"
                 " tells them, it would know which that is."]  # fmt: skip
     first = min(futures.classes())
     known = all(len(group) == 1 for group in futures.classes()[first])
     note = "The futures can be told apart from the first slot on: there is nothing not to know."
-    return (*futures.notes, *([note] if known else []), *told)
+    return (*futures.notes, *([note] if known else []), *remarks)
 
 
 def _ends(name: str, interval: Bounds) -> dict[str, float | None]:

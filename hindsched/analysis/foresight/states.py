@@ -75,8 +75,8 @@ class StateGame:
         ends = [limit * value * self.scale for value in optima]
         inner, outer = (min, max) if self.up else (max, min)
         return outer(
-            (inner(v / self.scale / best for v, best in zip(own, optima, strict=True) if best)
-             for own in fronts(self.game, self.graph, ends, self.up)),
+            (inner(v / self.scale / best for v, best in zip(values, optima, strict=True) if best)
+             for values in fronts(self.game, self.graph, ends, self.up)),
             default=limit,
         )  # fmt: skip
 
@@ -92,13 +92,13 @@ class StateGame:
                 if any(isinf(tails.get(child, 0.0)) for child in after):
                     continue
                 flow.add(node, len(edges), 1.0)
-                own = dict.fromkeys(state.futures, pays / self.scale)
+                payments = dict.fromkeys(state.futures, pays / self.scale)
                 for child in after:
                     if child in nodes:
                         flow.add(nodes[child], len(edges), -1.0)
                     else:
-                        own[child.futures[0]] += tails[child]
-                for s, paid in own.items():
+                        payments[child.futures[0]] += tails[child]
+                for s, paid in payments.items():
                     value.add(s, len(edges), sign * paid)
                 edges.append((state, at))
         for s, best in enumerate(optima):
@@ -106,36 +106,36 @@ class StateGame:
         size = len(edges) + 1
         right, cost = np.zeros(len(nodes)), np.zeros(size)
         right[nodes[root]], cost[-1] = 1.0, sign
-        found = cast("Any", linprog)(
+        solved = cast("Any", linprog)(
             cost, value.matrix(self.size, size), np.zeros(self.size),
             flow.matrix(len(nodes), size), right, method="highs",
             options={"time_limit": time_left(inf)},
         )  # fmt: skip
-        if found.status:
-            raise SolveFailed(f"linear program over {len(nodes)} states: {found.message}")
-        weights = np.maximum(0.0, -found.ineqlin.marginals)
+        if solved.status:
+            raise SolveFailed(f"linear program over {len(nodes)} states: {solved.message}")
+        weights = np.maximum(0.0, -solved.ineqlin.marginals)
         amounts: dict[State, list[tuple[int, float]]] = {}
-        for (state, at), amount in zip(edges, found.x, strict=False):
+        for (state, at), amount in zip(edges, solved.x, strict=False):
             if amount > 1e-9:
                 amounts.setdefault(state, []).append((at, float(amount)))
         moves = {
-            state: [(at, amount / sum(a for _, a in own)) for at, amount in own]
-            for state, own in amounts.items()
+            state: [(at, amount / sum(a for _, a in chosen)) for at, amount in chosen]
+            for state, chosen in amounts.items()
         }
-        return PolicyValue(float(found.x[-1]), tuple(map(float, weights)), moves)
+        return PolicyValue(float(solved.x[-1]), tuple(map(float, weights)), moves)
 
     def expected(self, moves: Moves) -> list[float]:
         """Expected value of a policy in every future."""
-        likely, found = {self.game.root(): 1.0}, [0.0] * self.size
+        likely, values = {self.game.root(): 1.0}, [0.0] * self.size
         for state in self.graph:
             share = likely.pop(state, 0.0)
             for at, probability in self.choices(moves, state) if share else ():
                 pays, after = self.graph[state][at]
                 for s in state.futures:
-                    found[s] += share * probability * pays / self.scale
+                    values[s] += share * probability * pays / self.scale
                 for child in after:
                     likely[child] = likely.get(child, 0.0) + share * probability
-        return found
+        return values
 
     def choices(self, moves: Moves, state: State) -> Sequence[tuple[int, float]]:
         """What a policy does; where it does not say, the best where nothing is unknown."""
@@ -143,14 +143,14 @@ class StateGame:
 
     def path(self, s: int, choose: Callable[[State], int]) -> list[tuple[State, State]]:
         """Decisions on jobs in a future: the state before and after each of them."""
-        found, state = list[tuple[State, State]](), self.game.root()
+        pairs, state = list[tuple[State, State]](), self.game.root()
         while True:
             _, after = self.graph[state][choose(state)]
             if not after:
-                return found
+                return pairs
             following = next(child for child in after if s in child.futures)
             if following.slot == state.slot:
-                found.append((state, following))
+                pairs.append((state, following))
             state = following
 
 

@@ -194,11 +194,13 @@ def board(folders: Sequence[str | Path]) -> list[Row]:
         if any(data[name] != candidates[0][name] for name in DRAWN_BY):
             rule = f"must be of the instances of {candidates[0]['folder']}"
             raise InputError("board", data["folder"], rule)
-        own, best = ([row["score"] for row in each["instances"]] for each in (data, candidates[0]))
+        values, best = (
+            [row["score"] for row in each["instances"]] for each in (data, candidates[0])
+        )
         rows.append({
             "rank": 1 + scores.index(data["combined_score"]), "candidate": data["candidate"],
             "score": data["combined_score"], "interval": data["interval"],
-            "tie": "tie" if paired(own, best)["difference_in"][1] >= 0 else "",
+            "tie": "tie" if paired(values, best)["difference_in"][1] >= 0 else "",
             "failed": sum(row["status"] != "ok" for row in data["instances"]),
             "sandbox": data["sandbox"], "made": data["made"], "folder": data["folder"],
         })  # fmt: skip

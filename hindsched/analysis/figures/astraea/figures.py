@@ -154,7 +154,7 @@ FIGURES = [
     *(
         base.Figure(
             number, f"Total revenue against the number of {x}, {utility} utilities",
-            _experiment(_revenue, BY[x], vary=lambda point, own=utility: {**point, "utility": own}),
+            _experiment(_revenue, BY[x], vary=lambda point, of=utility: {**point, "utility": of}),
             base.Plot(x, "revenue"), True,
         )
         for number, (x, utility) in REVENUE.items()

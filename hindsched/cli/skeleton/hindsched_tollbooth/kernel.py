@@ -66,9 +66,9 @@ class Problem(FamilyProblem):
                 least, most = limits.get(("completion",), trees.ALL)
                 ends = range(max(least, arrival + length - 1), min(most, horizon) + 1)
                 reading.spend(10 * len(ends))
-                found = [toll - (paid[end] - paid[end - length]) for end in ends]
-                found += [0] if trees.keeps_outside(limits) else []
-                return point(max(found)) if found else None
+                values = [toll - (paid[end] - paid[end - length]) for end in ends]
+                values += [0] if trees.keeps_outside(limits) else []
+                return point(max(values)) if values else None
 
             return point(self.booths * paid[-1]), respond
 

@@ -31,10 +31,10 @@ class TollboothOracle(PlacingOracle):
     ) -> Response | None:
         """Best start of a car at prices by row, within residual booths; None for none."""
         job = self.instance.jobs[block]
-        found = [self._response(job, start, prices) for start in self.instance.starts(job)]
+        responses = [self._response(job, start, prices) for start in self.instance.starts(job)]
         if residual is not None:
-            found = [one for one in found if (residual[one.rows] >= 1).all()]
-        return max(found, key=lambda one: one.value, default=None)
+            responses = [response for response in responses if (residual[response.rows] >= 1).all()]
+        return max(responses, key=lambda response: response.value, default=None)
 
     def _response(self, job: Any, start: int, prices: Floats) -> Response:
         rows = np.arange(start - 1, start - 1 + job.length)

@@ -139,31 +139,31 @@ class ResultStore:
 
     def records(self) -> list[Record]:
         """Records of the tasks, failed ones included, in their order, without damaged ones."""
-        bad = {damage.task for damage in self.damages()}
-        records = []
-        for task in self.tasks:
-            path = self._paths_of(task)["task"]
-            if task.key not in bad and path.is_file():
-                records.append(check_record(read_json(path), task, self._name(path)))
-        return records
+        return self._read_tasks()[0]
 
     def damages(self) -> list[Damage]:
         """Records, schedules and certificates that are not what was written."""
-        damages: list[Damage] = []
+        return self._read_tasks()[1]
+
+    def _read_tasks(self) -> tuple[list[Record], list[Damage]]:
+        records, damages = list[Record](), list[Damage]()
         for task in self.tasks:
+            record, wrong = None, list[str]()
             for kind, path in self._paths_of(task).items():
                 name = self._name(path)
                 expected = self.manifest["files"].get(name)
                 if expected is not None and not path.is_file():
-                    damages.append(Damage(task.key, f"{name} is missing"))
+                    wrong.append(f"{name} is missing")
                 elif expected is not None and _file_hash(path) != expected:
-                    damages.append(Damage(task.key, f"{name} is not what was written"))
+                    wrong.append(f"{name} is not what was written")
                 elif kind == "task" and path.is_file():
                     try:
-                        check_record(read_json(path), task, name)
+                        record = check_record(read_json(path), task, name)
                     except InputError as error:
-                        damages.append(Damage(task.key, str(error)))
-        return damages
+                        wrong.append(str(error))
+            damages += [Damage(task.key, what) for what in wrong]
+            records += [] if record is None or wrong else [record]
+        return records, damages
 
     def recompute(self) -> list[Damage]:
         """What objectives and bounds recomputed from schedules and certificates contradict."""

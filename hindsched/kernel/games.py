@@ -173,9 +173,8 @@ def undominated(vectors: Iterable[tuple[int, ...]], up: bool) -> Iterator[tuple[
     kept = list[tuple[int, ...]]()
     for vector in sorted(vectors, reverse=up):
         reading.spend(10 * len(kept))
-        better = (
-            all(a >= b if up else a <= b for a, b in zip(k, vector, strict=True)) for k in kept
-        )
+        pairs = (zip(other, vector, strict=True) for other in kept)
+        better = (all(a >= b if up else a <= b for a, b in each) for each in pairs)
         if not any(better):
             kept.append(vector)
             yield vector
@@ -195,11 +194,10 @@ def bound_of_game(
         return point(best(game, graph, [row["weight"] for row in rows], up))
     known = [(value.low if up else value.high) * game.rules.scale for value in worth]
     require(min(known) > 0, "schedules: must have values above 0")
-    vectors = fronts(game, graph, [data["bound"] * value for value in known], up)
+    front = fronts(game, graph, [data["bound"] * value for value in known], up)
     inner, outer = (min, max) if up else (max, min)
-    shares = (
-        inner(Fraction(v) / by for v, by in zip(vector, known, strict=True)) for vector in vectors
-    )
+    pairs = (zip(vector, known, strict=True) for vector in front)
+    shares = (inner(Fraction(v) / by for v, by in each) for each in pairs)
     return point(outer(shares, default=Fraction(data["bound"])))
 
 

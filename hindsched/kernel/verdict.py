@@ -91,7 +91,7 @@ class Verdict:
         return self.value if self.feasible else None
 
 
-def _number(value: Any) -> str:
+def _shown_number(value: Any) -> str:
     """A value for people: numbers of six digits."""
     is_number = isinstance(value, int | Fraction) and -(10**300) < value < 10**300
     return f"{float(value):.6g}" if is_number else str(value)
@@ -112,7 +112,7 @@ class Broken:
         if excess > 0:
             amount = int(excess) if isinstance(excess, bool) else excess
             template, *values = says or (f"is off by {{}} {resource}".rstrip(), amount)
-            detail = template.format(*map(_number, values))
+            detail = template.format(*map(_shown_number, values))
             last = max(first, last)
             self.violations.append(
                 Violation(rule, job, server, resource, first, last, amount, detail)

@@ -1,4 +1,4 @@
-"""Build the wheel, install it apart from the source tree, and use it from an empty folder."""
+"""Build the source archive and from it the wheel; install that apart, use it in an empty folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main() -> None:
     """Install the wheel into a fresh environment and run the main commands there."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        run(sys.executable, "-m", "build", "--wheel", "--outdir", work / "dist", ROOT, cwd=work)
+        run(sys.executable, "-m", "build", "--outdir", work / "dist", ROOT, cwd=work)
         wheel = next((work / "dist").glob("*.whl"))
         # The dependencies come from the present environment; the package itself does not.
         run(sys.executable, "-m", "venv", "--system-site-packages", work / "venv", cwd=work)
@@ -38,6 +38,8 @@ def main() -> None:
 
         where = run(python, "-c", "import hindsched; print(hindsched.__file__)", cwd=work)
         assert str(work) in where, f"imported from {where}"
+        checker = (sys.executable, "-m", "mypy", "--strict", "--cache-dir", work / "types")
+        run(*checker, "--python-executable", python, ROOT / "tests" / "typed_user.py", cwd=work)
         command = (python, "-m", "hindsched")
         run(*command, "schema", "oasis", cwd=work)
         run(*command, "new-family", "mine", cwd=work)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from inspect import signature
-from itertools import count, product
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_SEEDS = 5
+LONGEST_SILENCE = 10.0  # seconds without a line about progress
 
 
 def compare(
@@ -273,18 +275,30 @@ def _store(
 def progress_bar(
     total: int, title: str | None, *, done: int = 0, console: Console | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Show a bar; where standard error is no terminal, one line per tenth of the work.
+    """Show a bar; where standard error is no terminal, lines: one per tenth of the work at least.
 
-    The time so far is told and none that is left: the long tasks, offline solves, come first.
+    Something is said every ten seconds. The time so far is told and none that is left: the long
+    tasks, offline solves, come first.
     """
     console, started, every = console or Console(stderr=True), time.monotonic(), max(1, total // 10)
-    counted = count(done + 1)
+    so_far, last, ended = done, started, threading.Event()
 
     def write_line(text: str) -> None:
-        so_far = next(counted)
+        nonlocal last
+        last = time.monotonic()
+        line = f"{title}: {so_far}/{total} {text} ({last - started:.0f} s so far)"
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+    def count_line(text: str) -> None:
+        nonlocal so_far
+        so_far += 1
         if so_far % every == 0 or so_far in (done + 1, total):
-            line = f"{title}: {so_far}/{total} {text} ({time.monotonic() - started:.0f} s so far)"
-            console.print(line, soft_wrap=True, highlight=False, markup=False)
+            write_line(text)
+
+    def keep_talking() -> None:
+        while not ended.wait(LONGEST_SILENCE / 4):
+            if time.monotonic() - last >= LONGEST_SILENCE:
+                write_line("done, working")
 
     if title is None:
         yield lambda text: None
@@ -294,7 +308,11 @@ def progress_bar(
             task = bar.add_task(title, total=total, completed=done)
             yield lambda text: bar.advance(task)
     else:
-        yield write_line
+        threading.Thread(target=keep_talking, daemon=True).start()
+        try:
+            yield count_line
+        finally:
+            ended.set()
 
 
 def check_options(options: Keywords, *functions: Callable[..., Any]) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -24,6 +25,7 @@ from hindsched.instances.generators.registry import family_generator
 from hindsched.limits import uncounted
 
 KERNELS = Path(__file__).parent / "kernels"
+EXPECTED_SECONDS = 10, 40  # to compile for an algorithm, for a solve, on an idle machine
 _done: set[str] = set()
 _running: list[str] = []
 
@@ -38,8 +40,10 @@ def compile_first(
     """
     if is_compiled(what):
         return
-    if sys.stderr is not None and sys.stderr.isatty() and not _running:
-        sys.stderr.write(f"first time on this machine: compiling for {what}, up to a minute\n")
+    is_first, began = not _running, time.monotonic()
+    if is_first:
+        expected = EXPECTED_SECONDS[what.endswith(" solve")]
+        _announce(f"compiling kernels for {what}, once on this machine: some {expected} s")
     _running.append(what)
     try:
         with uncounted():
@@ -49,10 +53,20 @@ def compile_first(
         return
     finally:
         _running.pop()
+        if is_first:
+            _announce(
+                f"compiled in {time.monotonic() - began:.0f} s, which no time of a solve counts"
+            )
     _done.add(what)
     with suppress(OSError):  # where nothing can be written the process remembers
         _mark(what).parent.mkdir(parents=True, exist_ok=True)
         _mark(what).touch()
+
+
+def _announce(text: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def is_compiled(what: str) -> bool:

@@ -1,12 +1,15 @@
 """Real comparisons: what reaches the algorithms, sweeps, and runs that are slow or fail."""
 
+import io
 import json
+import time
 
 import pytest
+from rich.console import Console
 
 import hindsched as hs
 from hindsched.analysis import tasks
-from hindsched.analysis.compare import compare, plan_tasks, ratio
+from hindsched.analysis.compare import compare, plan_tasks, progress_bar, ratio
 from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import write
@@ -140,3 +143,14 @@ def test_the_rivals_problem_is_bounded_only_where_a_rival_runs(algorithm, needed
     [solve, *_] = plan_tasks([instance], [algorithm])
     assert solve.has_rivals is needed
     assert (tasks.run_task(instance, solve)["rivals"] is not None) is needed
+
+
+def test_progress_says_something_every_few_seconds(monkeypatch):
+    monkeypatch.setattr("hindsched.analysis.compare.LONGEST_SILENCE", 0.2)
+    screen = Console(file=io.StringIO())
+    with progress_bar(807, "bench", console=screen) as advance:
+        advance("first")
+        time.sleep(0.7)
+    lines = screen.file.getvalue().splitlines()
+    assert lines[0].startswith("bench: 1/807 first")
+    assert lines[1].startswith("bench: 1/807 done, working")

@@ -29,6 +29,15 @@ def test_work_runs_once_on_each_tiny_instance_and_leaves_a_mark(fresh, monkeypat
     assert not is_compiled("oasis other work")
 
 
+def test_compiling_is_announced_once_with_its_seconds(fresh, capsys):
+    for _ in range(2):
+        compile_first("oasis solve", lambda tiny: None, "oasis")
+    assert capsys.readouterr().err.splitlines() == [
+        "compiling kernels for oasis solve, once on this machine: some 40 s",
+        "compiled in 0 s, which no time of a solve counts",
+    ]
+
+
 def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch):
     """What runs first is slow here, as a compiler is; neither clock sees it."""
     slow = []

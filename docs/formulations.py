@@ -45,7 +45,7 @@ def page(family: str) -> str:
 
 
 def programs(family: str) -> str:
-    """The printed program with its symbols; of the others a row of each rule of an instance."""
+    """The programs, each with its symbols."""
     instance = hs.generate(family, preset="small", seed=1)
     parts = []
     for arguments in PROGRAMS[family]:

@@ -19,9 +19,10 @@ is."""
 
 
 def set_equations(model: Model, equations: Mapping[str, str], notation: Notation) -> None:
-    """Give each rule the mathematics that it is shown by, and the model its symbols."""
+    """Give rules the mathematics that they are shown by, and the model its symbols."""
     for rule in model.component_objects((pyo.Objective, pyo.Constraint)):
-        rule.doc = f"{rule.doc} ${equations[rule.local_name]}$"
+        if rule.local_name in equations:
+            rule.doc = f"{rule.doc} ${equations[rule.local_name]}$"
     model.notation = notation
 
 

@@ -25,9 +25,12 @@ TINY = {
 }
 PROGRAMS = {
     "oasis": [("standard", "printed"), ("standard", "strong"), ("standard", "cumulative")],
-    "batchsched": [("modes", "printed"), ("modes", "modes")],
+    "batchsched": [("modes", "printed"), ("modes", "modes"), ("preemptive", "slots")],
     "batchsched-ring": [("modes", "printed")],
-    "astraea": [("optional,modes", "printed"), ("optional,modes", "modes")],
+    "astraea": [
+        ("optional,modes", "printed"), ("optional,modes", "modes"),
+        ("must-complete,modes", "printed"), ("optional,preemptive", "slots"),
+    ],
     "edgecloud": [("literal", "printed"), ("literal", "slots"), ("no-migration", "strong")],
     "mlbroker": [("paper", "printed"), ("tight", "disaggregated")],
     "gang": [

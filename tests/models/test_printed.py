@@ -1,79 +1,90 @@
-"""The mathematics that printed programs are shown by says what their rows say."""
+"""The mathematics that programs are shown by says what their rows say."""
 
 from __future__ import annotations
 
 import importlib
 import re
+from collections import defaultdict
 
 import pyomo.environ as pyo
 import pytest
 from pyomo.core.expr.visitor import identify_variables
 
 import hindsched as hs
-from tests.models.test_golden import PROGRAMS, tiny
+from tests.models.test_golden import CASES, tiny
 
 TOKEN = re.compile(r"\\(?:bar|mathcal|hat)\s*(?:\{\w+\}|\\\w+|\w)|\\[a-zA-Z]+|[a-zA-Z](?:\^\d)?")
 OPERATORS = r"""
-\sum \forall \in \ge \le \quad \max \min \Bigl \Bigr \bigl \bigr \lvert \rvert \frac \cap \ne
+\sum \forall \in \ge \le \quad \max \min \Bigl \Bigr \bigl \bigr \lvert \rvert \frac \tfrac \cap \ne
 """
 """Commands of LaTeX that are no symbols."""
-PRINTED = [
-    (family, formulation)
-    for family, programs in PROGRAMS.items() for formulation, form in programs if form == "printed"
-]  # fmt: skip
-each_printed = pytest.mark.parametrize(("family", "formulation"), PRINTED)
+PRINTED = [case for case in CASES if case[-1] == "printed"]
+FAMILIES = sorted({name.partition("-")[0] for name, _, _ in CASES})
+"""What follows a family's name in a case says which instance it is of."""
+each_case = pytest.mark.parametrize("case", CASES)
 
 
-def module(name):
-    """Where a family's printed problem stands; what follows its name says which instance."""
-    return importlib.import_module(f"hindsched.models.{name.partition('-')[0]}.printed")
+def module(family):
+    return importlib.import_module(f"hindsched.models.{family}.printed")
 
 
 def tokens(text):
     return [token.replace(" ", "") for token in TOKEN.findall(text)]
 
 
-def rules(family, formulation):
-    model = hs.model(tiny(family), formulation=formulation, form="printed").program.model
-    return model, list(model.component_objects((pyo.Objective, pyo.Constraint), active=True))
+def stated(rule):
+    """Symbols of the mathematics that a rule is shown by."""
+    return tokens(rule.doc.partition("$")[2])
 
 
-@each_printed
-def test_an_equation_names_the_variables_that_its_rows_have(family, formulation):
-    model, found = rules(family, formulation)
-    notation = module(family).NOTATION
+def built(name, formulation, form):
+    return hs.model(tiny(name), formulation=formulation, form=form).program.model
+
+
+def rules(model):
+    found = model.component_objects((pyo.Objective, pyo.Constraint), active=True)
+    return [rule for rule in found if len(rule)]
+
+
+@each_case
+def test_an_equation_names_the_variables_that_its_rows_have(case):
+    model, in_rows, shown = built(*case), defaultdict(set), defaultdict(set)
     variables = {variable.local_name for variable in model.component_objects(pyo.Var)}
-    letters = {tokens(key)[0]: here for key, (here, _) in notation.items() if here in variables}
+    letters = {tokens(key)[0]: here for key, (here, _) in model.notation.items()
+               if here in variables}  # fmt: skip
     assert set(letters.values()) == variables
-    first = [tokens(key)[0] for key in notation]
+    first = [tokens(key)[0] for key in model.notation]
     assert all(first.count(letter) == 1 for letter in letters)
-    for rule in found:
-        in_rows = {
+    for rule in rules(model):
+        in_rows[rule.local_name] |= {
             variable.parent_component().local_name
             for row in rule.values() for variable in identify_variables(row.expr)
         }  # fmt: skip
-        shown = {letters[token] for token in tokens(rule.doc.partition("$")[2]) if token in letters}
-        assert not in_rows or shown == in_rows, rule.name
+        shown[rule.local_name] |= {letters[token] for token in stated(rule) if token in letters}
+    assert shown == in_rows
 
 
-@pytest.mark.parametrize("family", sorted({name.partition("-")[0] for name in PROGRAMS}))
-def test_the_symbols_are_those_of_the_equations(family):
-    notation, shown = module(family).NOTATION, list(module(family).EQUATIONS.values())
-    for name, formulation in PRINTED:
-        if name.partition("-")[0] == family:
-            shown += [rule.doc.partition("$")[2] for rule in rules(name, formulation)[1]]
-    used = {token for text in shown for token in tokens(text)}
-    symbols = {token for key in notation for token in tokens(key)}
-    numbers = {name for _, what in notation.values() for name in re.findall(r"\[(\w)\]", what)}
-    assert used - set(OPERATORS.split()) <= symbols | numbers
-    assert {tokens(key)[0] for key in notation} <= used | {
-        token for key in notation for token in tokens(key)[1:]
-    }
+@pytest.mark.parametrize("family", FAMILIES)
+def test_all_symbols_are_explained_and_the_printed_ones_used(family):
+    used = {token for text in module(family).EQUATIONS.values() for token in tokens(text)}
+    for case in CASES:
+        if case[0].partition("-")[0] != family:
+            continue
+        model = built(*case)
+        symbols = {token for key in model.notation for token in tokens(key)}
+        ranges = re.findall(r"\[(\w)\]", str([what for _, what in model.notation.values()]))
+        known = symbols | set(ranges) | set(OPERATORS.split())
+        assert {token for rule in rules(model) for token in stated(rule)} <= known
+        if case in PRINTED:
+            used |= {token for rule in rules(model) for token in stated(rule)}
+    notation = module(family).NOTATION
+    used |= {token for key in notation for token in tokens(key)[1:]}
+    assert {tokens(key)[0] for key in notation} <= used
 
 
-def test_every_equation_belongs_to_a_rule():
-    names = {family.partition("-")[0]: set() for family, _ in PRINTED}
-    for family, formulation in PRINTED:
-        own = {rule.local_name for rule in rules(family, formulation)[1]}
-        names[family.partition("-")[0]] |= own
-    assert {family: set(module(family).EQUATIONS) for family in names} == names
+def test_every_equation_belongs_to_a_printed_rule():
+    names = {family: set() for family in FAMILIES}
+    for case in PRINTED:
+        found = built(*case).component_objects((pyo.Objective, pyo.Constraint), active=True)
+        names[case[0].partition("-")[0]] |= {rule.local_name for rule in found}
+    assert {family: set(module(family).EQUATIONS) for family in FAMILIES} == names

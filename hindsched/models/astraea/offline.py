@@ -31,13 +31,19 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.instances.modes import PREEMPTIVE
-from hindsched.models.algebra import Expr, Model, RowKey, grouped
+from hindsched.models.algebra import Expr, Model, RowKey, grouped, set_equations
 from hindsched.models.astraea.printed import SYMBOLS as PRINTED_SYMBOLS
 from hindsched.models.astraea.printed import printed_program, read_job, write_job
 from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
 from hindsched.models.declared import symbols
 from hindsched.models.windows import program
 from hindsched.models.windows.block import CapacityRows, Family, PrintedJob, ProgramJob
+from hindsched.models.windows.equations import (
+    EACH_JOB,
+    NOTATION,
+    block_equations,
+    worth_of_end,
+)
 from hindsched.models.windows.sets import fixed_rows, left_by, num_columns, sets_by_job
 from hindsched.solutions.astraea.solution import AstraeaSolution
 
@@ -199,6 +205,13 @@ def build_offline(
             ),
             sense=pyo.maximize, doc="(3) revenue of all tenants",
         )  # fmt: skip
+        in_pieces = form == program.SLOTS
+        once = "=" if must else r"\le"
+        own = {
+            "eq_3": rf"\max \sum_{{j \in [J]}} {worth_of_end('f_j({last})', in_pieces)}",
+            "eq_4a": rf"{worth_of_end('', in_pieces)} {once} 1, {EACH_JOB}",
+        }
+        set_equations(model, block_equations(family) | own, NOTATION)
     model.eq_3.expr += AstraeaSolution(instance, dict(fixed), formulation).objective()
     return AstraeaProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,

@@ -28,7 +28,7 @@ from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.decimals import exactly
 from hindsched.instances.modes import PREEMPTIVE, modes, slot_modes
 from hindsched.limits import check_count, check_memory
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, set_equations
 from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
 from hindsched.models.batchsched.list_schedule import wspt_schedule
 from hindsched.models.batchsched.printed import SYMBOLS as PRINTED_SYMBOLS
@@ -37,6 +37,12 @@ from hindsched.models.declared import symbols
 from hindsched.models.windows import program
 from hindsched.models.windows import sets as windows
 from hindsched.models.windows.block import CapacityRows, Family, PrintedJob, ProgramJob
+from hindsched.models.windows.equations import (
+    EACH_JOB,
+    NOTATION,
+    block_equations,
+    worth_of_end,
+)
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 
@@ -156,6 +162,11 @@ def build_offline(
             expr=total(float(instance.jobs[j].weight) * made[j].completion for j in jobs),
             doc=f"({2 if instance.has_ps else 15}) total weighted completion time",
         )
+        own = {
+            "objective": rf"\min \sum_{{j \in [J]}} w_j {worth_of_end('({last} + 1)', in_pieces)}",
+            "eq_2a": rf"{worth_of_end('', in_pieces)} = 1, {EACH_JOB}",
+        }
+        set_equations(model, block_equations(family) | own, NOTATION)
     model.objective.expr += sum(
         float(job.weight) * (fixed[job.name][-1].last + 1)
         for job in instance.jobs if job.name in fixed

@@ -31,8 +31,91 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.instances.decimals import exactly
-from hindsched.models.algebra import Expr, Model, binary_domain, grouped, integer_domain
+from hindsched.models.algebra import (
+    Expr,
+    Model,
+    binary_domain,
+    grouped,
+    integer_domain,
+    set_equations,
+)
+from hindsched.models.edgecloud import printed
 from hindsched.models.edgecloud.sets import EdgecloudSets, in_steps
+
+NOTATION = {
+    key: (here, what) for key, (here, what) in printed.NOTATION.items()
+    if here not in ("y_cloud", "z", "z_cloud", "x", "PS")
+} | {
+    "x_{jw}": ("x", "chunks of the job on an edge worker"),
+    r"\bar x_j": ("xc", "chunks in the cloud while the PS is elsewhere"),
+    r"\beta_{jz}(t)": ("s", "chunks that start in the cloud in slot t, z = zeta"),
+    r"\ell_{jz}": ("edge_slots", "slots of a chunk in the cloud, z = zeta"),
+    "k_j(t)": ("k", "cloud workers of the job while the PS is elsewhere"),
+    r"\bar k_j(t)": ("k1", "cloud workers while everything is there"),
+    "N_{js}": ("N", "chunks that the server ever stores"),
+    r"\sigma_{js}(t)": ("S", "chunks that the server stores in slot t"),
+    "a_j(t)": ("a", "1 if the job needs a PS"),
+    r"\bar a_j(t)": ("a_cloud", "1 if it needs one in the cloud"),
+    r"P_\kappa": ("ps", "PSs of a type, in the cloud or not"),
+}  # fmt: skip
+EACH_JOB, EACH_SLOT = (rf"\quad \forall j \in [J]{more}" for more in ("", r", t \in [T]"))
+AT_EDGE = r"\sum_{w \in \mathcal{W}_j} y_{jw}(t)"
+CLOUD = {
+    "no-migration": r"\sum_{z \in \{0, 1\}} \sum_{t - \ell_{jz} < t' \le t} \beta_{jz}(t')",
+    "literal": r"k_j(t) + \bar k_j(t)",
+}
+STORED = {"no-migration": r"\sum_{w \in \mathcal{W}_j \cap s} x_{jw}", "literal": "N_{js}"}
+BUSY = {
+    "no-migration": r"\sum_{z \in \{0, 1\}} \sum_t (t + \ell_{jz} - r_j) \beta_{jz}(t)",
+    "literal": r"\sum_t \Bigl( \tfrac{t + 1/2 - r_j}{\ell_j} + \tfrac{1}{2} \Bigr) k_j(t)"
+    r" + \sum_t \Bigl( \tfrac{t + 1/2 - r_j}{\bar\ell_j} + \tfrac{1}{2} \Bigr) \bar k_j(t)",
+}
+OWN = {
+    "no-migration": {
+        "eq_2b": r"\sum_{t \in [T]} y_{jw}(t) = \ell_j x_{jw},"
+        rf" {EACH_JOB}, w \in \mathcal{{W}}_j",
+        "eq_2b_cloud": r"\sum_{t \in [T]} \beta_{jz}(t) = z D_j \zeta_j + (1 - z) \bar x_j,"
+        rf" {EACH_JOB}, z \in \{{0, 1\}}",
+        "eq_2c": r"\sum_{w \in \mathcal{W}_j} x_{jw} + \bar x_j + D_j \zeta_j = D_j,"
+        rf" {EACH_JOB}",
+        "eq_2j_start": r"\beta_{jz}(t) \le D_j c_j(t + \ell_{jz} - 1),"
+        rf" {EACH_SLOT}, z \in \{{0, 1\}}",
+    },
+    "literal": {
+        "eq_2b": rf"\sum_{{t \in [T]}} \Bigl( {AT_EDGE} + k_j(t) \Bigr)"
+        rf" \ge D_j \ell_j (1 - \zeta_j), {EACH_JOB}",
+        "eq_2b_cloud": rf"\sum_{{t \in [T]}} \bar k_j(t) \ge D_j \bar\ell_j \zeta_j, {EACH_JOB}",
+        "eq_2c": rf"{AT_EDGE} + k_j(t) \le D_j c_j(t), {EACH_SLOT}",
+        "eq_2c_cloud": rf"\bar k_j(t) \le D_j c_j(t), {EACH_SLOT}",
+        "eq_2g": rf"{AT_EDGE} + k_j(t) \le D_j (1 - \zeta_j), {EACH_SLOT}",
+        "eq_2h": rf"\bar k_j(t) \le D_j \zeta_j, {EACH_SLOT}",
+        "eq_7a_peak": r"N_{js} \ge \sum_{w \in \mathcal{W}_j \cap s} y_{jw}(t),"
+        rf" {EACH_SLOT}, s \in [S]",
+    },
+}
+
+
+def equations(formulation: str) -> dict[str, str]:
+    """The rules of a formulation without a history."""
+    of_type = printed.EACH_TYPE
+    return OWN[formulation] | {
+        name: printed.EQUATIONS[name] for name in ("objective", "eq_2d", "eq_2j_order")
+    } | {
+        "eq_2d_cloud": rf"\sum_{{j \in \kappa}} \Bigl( {CLOUD[formulation]} \Bigr)"
+        rf" \le \bar W_\kappa, {of_type}",
+        "eq_2e": rf"{AT_EDGE} + {CLOUD[formulation]} \le D_j a_j(t), {EACH_SLOT}",
+        "eq_2e_cloud": rf"\bar a_j(t) \ge a_j(t) + \zeta_j - 1, {EACH_SLOT}",
+        "eq_2f": rf"\sum_{{j \in \kappa}} a_j(t) \le P_\kappa, {of_type}",
+        "eq_2f_cloud": rf"\sum_{{j \in \kappa}} \bar a_j(t) \le \bar P_\kappa, {of_type}",
+        "eq_2j": rf"y_{{jw}}(t) \le c_j(t), {EACH_SLOT}, w \in \mathcal{{W}}_j",
+        "cut_mean_busy_time": r"D_j \sum_{t \ge r_j} c_j(t) \ge \sum_{t, w}"
+        r" \Bigl( \tfrac{t + 1/2 - r_j}{\ell_j} + \tfrac{1}{2} \Bigr) y_{jw}(t)"
+        rf" + {BUSY[formulation]}, {EACH_JOB}",
+        "eq_7a": rf"\sigma_{{js}}(t) \ge {STORED[formulation]} - D_j (1 - c_j(t)),"
+        rf" {EACH_SLOT}, s \in [S]",
+        "eq_7b": r"\sum_{j \in [J]} u_j \sigma_{js}(t) \le U_s, \quad \forall s \in [S], t \in [T]",
+    }  # fmt: skip
+
 
 Running = Mapping[tuple[int, int], list[Expr]]
 """What counts a job's workers in the cloud, by (job, slot)."""
@@ -50,6 +133,7 @@ def problem_two(f: EdgecloudSets, formulation: str, relax: bool = False) -> Mode
     add_completion(m, f, mean_end)
     add_parameter_servers(m, f, cloud, relax)
     add_storage(m, f, stored)
+    set_equations(m, equations(formulation), NOTATION)
     return m
 
 

@@ -26,9 +26,37 @@ from pyomo.environ import quicksum as total
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import Expr, Model, binary_domain, integer_domain
+from hindsched.models.gang.printed import EACH_JOB
+from hindsched.models.gang.printed import NOTATION as PRINTED_NOTATION
 from hindsched.models.gang.sets import GangTask
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.gang.solution import GangSolution
+
+EACH_END = r"\quad \forall j \in [J], C"
+NOTATION = {
+    key: (here, what) for key, (here, what) in PRINTED_NOTATION.items()
+    if here not in ("y", "done", "begins")
+} | {
+    "C": ("completion", "slot in which the job may be complete"),
+    "x_j(t)": ("starts", "1 if the job begins in slot t"),
+    "e_j(C)": ("completes", "1 if it is complete in slot C"),
+    "u_j(C, t)": ("units", "units of work done in slot t if it is complete in slot C"),
+    "p_j": ("duration", "slots that the job takes"),
+}  # fmt: skip
+EQUATIONS = {
+    "starts": {"eq_1": rf"\sum_t x_j(t) = 1, {EACH_JOB}"},
+    "windows": {
+        "eq_1_once": rf"\sum_C e_j(C) = 1, {EACH_JOB}",
+        "eq_1": rf"\sum_{{t \le C}} u_j(C, t) = W_j e_j(C), {EACH_END}",
+        "eq_3": rf"u_j(C, t) \le m_j e_j(C), {EACH_END}, t \le C",
+    },
+}
+"""Of a job, by form."""
+LINKS = {
+    "starts": (r"\sum_{t - p_j < t' \le t} x_j(t')", "C", "x_j(C - p_j + 1)"),
+    "windows": (r"\sum_{C \ge t} u_j(C, t)", "C", "e_j(C)"),
+}
+"""What is held in a slot and what is 1 at the completion, of `link_equations`."""
 
 
 def starts(b: Model, task: GangTask, kind: str, relax: bool) -> None:

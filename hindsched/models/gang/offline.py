@@ -26,12 +26,13 @@ from hindsched.instances.gang.instance import (
     split_formulation,
 )
 from hindsched.models import base
-from hindsched.models.algebra import Expr, Model
+from hindsched.models.algebra import Expr, Model, set_equations
 from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.models.gang import block
 from hindsched.models.gang.printed import (
     MAKESPAN,
     job_cost,
+    link_equations,
     link_jobs,
     open_cost,
     printed_program,
@@ -147,6 +148,8 @@ def build_offline(
         for task in view.tasks:
             BLOCKS[form](m.job[task.job], task, kind, relax)
         link_jobs(m, instance, kind, goal, view.tasks, free, relax)
+        links = link_equations(goal, instance.is_consolidated, *block.LINKS[form])
+        set_equations(m, links | block.EQUATIONS[form], block.NOTATION)
     _add_fixed(m, instance, view, goal)
     return GangProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=m,

@@ -57,36 +57,43 @@ NOTATION = {
 }
 EACH_JOB, EACH_SLOT = (rf"\quad \forall j \in [J]{more}" for more in ("", r", t \in \mathcal{T}_j"))
 ENDS = r"\bigl( d_j(t) - d_j(t - 1) \bigr)"
-COSTS = {
-    COMPLETION: r"\min \sum_{j \in [J]} w_j \tau \sum_{t \in \mathcal{T}_j}"
-    rf" (t - s_j) {ENDS}",
-    MAKESPAN: r"\min \hat C",
-    DEADLINES: rf"\min \sum_{{j \in [J]}} w_j \sum_{{t > \delta_j}} {ENDS}",
-}
-CAPACITY = {
-    False: r"\sum_{j \in [J]} g_j y_j(t) \le M, \quad \forall t",
-    True: r"\sum_{j \in [J]} \bar y_{jh}(t) \le c_h, \quad \forall t, h \in [H]",
-}
-EQUATIONS = {
-    "eq_0": COSTS[COMPLETION],
-    "eq_0_span": rf"\hat C \ge \tau \sum_{{t \in \mathcal{{T}}_j}} t {ENDS}, {EACH_JOB}",
+
+
+def link_equations(
+    goal: str, consolidated: bool, held: str, end: str, ends: str
+) -> dict[str, str]:  # fmt: skip
+    """(0), (5) and (6) of a form: the units that are `held` in slot t, and by `end` what `ends`."""
+    costs = {
+        COMPLETION: rf"\min \sum_{{j \in [J]}} w_j \tau \sum_{end} ({end} - s_j) {ends}",
+        MAKESPAN: r"\min \hat C",
+        DEADLINES: rf"\min \sum_{{j \in [J]}} w_j \sum_{{{end} > \delta_j}} {ends}",
+    }
+    cell = rf"{EACH_SLOT}, h \in [H]"
+    pool = rf"\sum_{{j \in [J]}} g_j {held} \le M, \quad \forall t"
+    by_server = r"\sum_{j \in [J]} \bar y_{jh}(t) \le c_h, \quad \forall t, h \in [H]"
+    return {
+        "eq_0": costs[goal],
+        "eq_0_span": rf"\hat C \ge \tau \sum_{end} {end} {ends}, {EACH_JOB}",
+        "eq_4_stays": rf"\bar y_{{jh}}(t) \le \sigma_{{jh}}, {cell}",
+        "eq_4_place": rf"\sum_{{h \in [H]}} \sigma_{{jh}} = g_j, {EACH_JOB}",
+        "eq_5": by_server if consolidated else pool,
+        "eq_6": rf"\sum_{{h \in [H]}} \bar y_{{jh}}(t) = g_j {held}, {EACH_SLOT}",
+        "eq_6_most": rf"\bar y_{{jh}}(t) \le c_h (\omega_{{jh}}(t) + \pi_{{jh}}(t)), {cell}",
+        "eq_6_whole": rf"\bar y_{{jh}}(t) \ge c_h \omega_{{jh}}(t), {cell}",
+        "eq_6_part": rf"\sum_{{h \in [H]}} \pi_{{jh}}(t) \le 1, {EACH_SLOT}",
+        "eq_6_wide": rf"g_j {held} \ge (\hat c + 1) \lambda_j(t), {EACH_SLOT}",
+        "eq_6_spread": r"\sum_{h \in [H]} (\omega_{jh}(t) + \pi_{jh}(t))"
+        rf" \le 1 + (H - 1) \lambda_j(t), {EACH_SLOT}",
+    }
+
+
+EQUATIONS = link_equations(COMPLETION, True, "y_j(t)", "t", ENDS) | {
     "eq_1": rf"\sum_{{t' \le t}} y_j(t') \ge W_j d_j(t), {EACH_SLOT}",
     "eq_1_kept": rf"d_j(t) \ge d_j(t - 1), {EACH_SLOT}",
     "eq_1_last": rf"d_j(\max \mathcal{{T}}_j) = 1, {EACH_JOB}",
     "eq_3": rf"y_j(t) \le m_j (1 - d_j(t - 1)), {EACH_SLOT}",
     "eq_4": rf"b_j(t) \ge y_j(t) - y_j(t - 1), {EACH_SLOT}",
     "eq_4_once": rf"\sum_{{t \in \mathcal{{T}}_j}} b_j(t) = 1, {EACH_JOB}",
-    "eq_4_stays": rf"\bar y_{{jh}}(t) \le \sigma_{{jh}}, {EACH_SLOT}, h \in [H]",
-    "eq_4_place": rf"\sum_{{h \in [H]}} \sigma_{{jh}} = g_j, {EACH_JOB}",
-    "eq_5": CAPACITY[True],
-    "eq_6": rf"\sum_{{h \in [H]}} \bar y_{{jh}}(t) = g_j y_j(t), {EACH_SLOT}",
-    "eq_6_most": r"\bar y_{jh}(t) \le c_h (\omega_{jh}(t) + \pi_{jh}(t)),"
-    rf" {EACH_SLOT}, h \in [H]",
-    "eq_6_whole": rf"\bar y_{{jh}}(t) \ge c_h \omega_{{jh}}(t), {EACH_SLOT}, h \in [H]",
-    "eq_6_part": rf"\sum_{{h \in [H]}} \pi_{{jh}}(t) \le 1, {EACH_SLOT}",
-    "eq_6_wide": rf"g_j y_j(t) \ge (\hat c + 1) \lambda_j(t), {EACH_SLOT}",
-    "eq_6_spread": r"\sum_{h \in [H]} (\omega_{jh}(t) + \pi_{jh}(t))"
-    rf" \le 1 + (H - 1) \lambda_j(t), {EACH_SLOT}",
 }
 
 
@@ -100,8 +107,8 @@ def printed_program(
     for task in tasks:
         printed_job(m.job[task.job], task, kind, relax)
     link_jobs(m, instance, kind, goal, tasks, free, relax)
-    own = {"eq_0": COSTS[goal], "eq_5": CAPACITY[instance.is_consolidated]}
-    set_equations(m, EQUATIONS | own, NOTATION)
+    links = link_equations(goal, instance.is_consolidated, "y_j(t)", "t", ENDS)
+    set_equations(m, EQUATIONS | links, NOTATION)
     return m
 
 

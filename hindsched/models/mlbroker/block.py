@@ -1,17 +1,5 @@
 """One job of the tight mlbroker program as a Pyomo block.
 
-==================  ================  ======================================================
-paper               here              index, domain
-==================  ================  ======================================================
-``y_i^r(t)``        ``workers``       (t, r), integer
-``s_i^r(t)``        ``server``        (t, r), binary
-``q_i^{rr'}(t)``    ``flow``          (t, r, r'), GB
-``g_i^{rr'}(t)``    ``link``          (t, r, r'), continuous: implied
-``v_i^r(t)``        ``present``       (t, r), binary
-``z_i^r(t)``        ``launched``      (t, r), in [0, 1]
-(ours)              ``discounted``    (t, r, k): units bought at the lower price
-==================  ================  ======================================================
-
 To (8) as `printed.py` has it, it adds: at most N workers a centre, N to N + R - 1 in all (a worker
 in each other centre may only hold the deployment), y <= N v, s <= v, v <= y + s, and g binds every
 worker to the PS. ``cost`` is the job's own part of the objective, ``used[t, r, k]`` are the units
@@ -24,7 +12,41 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.models.algebra import Expr, Model, binary_domain, integer_domain
+from hindsched.models.mlbroker import printed
+from hindsched.models.mlbroker.printed import EACH_BILL, EACH_PLACE, EACH_SLOT
 from hindsched.models.mlbroker.sets import Bills, MlbrokerJobSets
+
+TIGHT = {
+    "y": "workers", "s": "server", "v": "present", "z": "launched", "g": "link", "q": "flow",
+}  # fmt: skip
+"""Names of the printed program's variables in the tight one."""
+NOTATION = {
+    key: (TIGHT.get(here, here), what) for key, (here, what) in printed.NOTATION.items()
+    if here not in ("x", "u1", "u2", "big_m", "N + 1")
+} | {
+    r"\bar h_{i,k}^r(t)": ("discounted", "units of the job that are bought at the lower price"),
+    r"\bar u_k^r(t)": ("tier", "1 if the fee of the lower price is paid"),
+    r"\bar N_i(t)": ("most", "most workers in one centre, N_i(t) or 1"),
+    r"\bar H_{i,k}(t)": ("most_rented", "most units of the job in one centre"),
+}  # fmt: skip
+UNITS = r"n_{i,k} y_i^r(t) + m_{i,k} s_i^r(t)"
+EQUATIONS = {name: printed.EQUATIONS[f"eq_8{name[-1]}"] for name in (
+    "eq_8a", "eq_8b", "eq_8f", "eq_8h", "eq_8i")} | {
+    "eq_8": r"\min \sum_{t \in [T]} \Bigl( \sum_{i \in I_t} \sum_{r, r' \in [R]} d^{rr'}"
+    r" \bigl( q_i^{rr'}(t) + B_i g_i^{rr'}(t) \bigr) + \sum_{i \in I_t} \sum_{r \in [R]}"
+    r" c_i z_i^r(t) + \sum_{r \in [R]} \sum_{k \in [K]} \bigl( e_k^r \bar u_k^r(t)"
+    rf" + \sum_{{i \in I_t}} ( a_k^r ({UNITS})"
+    r" - (a_k^r - b_k^r) \bar h_{i,k}^r(t) ) \bigr) \Bigr)",
+    "eq_8g": rf"y_i^r(t) \le \bar N_i(t) v_i^r(t), {EACH_PLACE}",
+    "eq_8g_ps": rf"s_i^r(t) \le v_i^r(t), {EACH_PLACE}",
+    "eq_8g_empty": rf"v_i^r(t) \le y_i^r(t) + s_i^r(t), {EACH_PLACE}",
+    "eq_8j": rf"\sum_{{r' \in [R]}} g_i^{{r'r}}(t) \le (N_i(t) + R - 1) s_i^r(t), {EACH_PLACE}",
+    "eq_8j_needed": printed.EQUATIONS["eq_8j"],
+    "workers_needed": rf"N_i(t) \le \sum_{{r \in [R]}} y_i^r(t) \le N_i(t) + R - 1, {EACH_SLOT}",
+    "eq_2_rented": rf"\bar h_{{i,k}}^r(t) \le {UNITS}, {EACH_BILL}, i \in I_t",
+    "eq_2_tier": r"\bar h_{i,k}^r(t) \le \bar H_{i,k}(t) \bar u_k^r(t),"
+    rf" {EACH_BILL}, i \in I_t",
+}  # fmt: skip
 
 
 def tight_job(b: Model, f: MlbrokerJobSets, prices: Bills, relax: bool = False) -> None:

@@ -46,10 +46,10 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.instances.mlbroker.transport import min_cost_flow
 from hindsched.models import base
-from hindsched.models.algebra import Expr, Model, binary_domain
+from hindsched.models.algebra import Expr, Model, binary_domain, set_equations
 from hindsched.models.declared import IndexValue, symbols
 from hindsched.models.mlbroker import sets
-from hindsched.models.mlbroker.block import tight_job
+from hindsched.models.mlbroker.block import EQUATIONS, NOTATION, TIGHT, tight_job
 from hindsched.models.mlbroker.printed import SYMBOLS as PRINTED_SYMBOLS
 from hindsched.models.mlbroker.printed import (
     declare_jobs,
@@ -59,10 +59,6 @@ from hindsched.models.mlbroker.printed import (
 )
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
 
-TIGHT = {
-    "y": "workers", "s": "server", "v": "present", "z": "launched", "g": "link", "q": "flow",
-}  # fmt: skip
-"""Names of the letters in the tight program."""
 FORMS = {"tight": ("disaggregated",), "paper": (base.PRINTED,)}
 
 
@@ -206,6 +202,7 @@ def _tight_program(instance: MlbrokerInstance, workers: Ints, relax: bool) -> Mo
         expr=total(m.job[j].cost for j in facts) + fees,
         doc="(8) transfer, resources, deployment and communication",
     )
+    set_equations(m, EQUATIONS, NOTATION)
     return m
 
 

@@ -1,17 +1,5 @@
 """One oasis job as a Pyomo block, tighter than printed; the way from its variables to counts.
 
-===============  ===========================================  =============  ===================
-paper            meaning                                      here           indices
-===============  ===========================================  =============  ===================
-``y_ih(t)``      workers of the job                           ``y``          server, slot
-``z_ik(t)``      parameter servers (PSs) of the job           ``z``          server, slot
-``x_i``          the job is admitted                          ``admitted``
-``t_i``          the slot in which it ends                    ``u``          end: 1 where it is
-(ours)           workers, if the job ends by this end         ``n``          end, slot
-(ours)           workers up to and with this slot             ``done``       slot
-(ours)           share of the job that has ended by a slot    ``ended``      slot
-===============  ===========================================  =============  ===================
-
 ``strong``
     Per end slot: exactly the work is done by it, and no more workers than can run if the job ends
     by it. Asking for exactly the work loses nothing: dropping a worker keeps a schedule feasible
@@ -33,8 +21,46 @@ from pyomo.environ import quicksum as total
 from hindsched.arrays import Ints
 from hindsched.instances.oasis.instance import OasisInstance, OasisJob
 from hindsched.models.algebra import Expr, Model, grouped
+from hindsched.models.oasis import printed
+from hindsched.models.oasis.printed import RUNNING
 from hindsched.models.oasis.sets import Cell, OasisJobSets, OasisSets
 from hindsched.solutions.oasis.solution import OasisSolution
+
+NOTATION = {
+    key: said for key, said in printed.NOTATION.items() if key not in ("x_i", "u_i(t)")
+} | {
+    r"e \in \mathcal{E}_i": ("end", "slot by which the job may end; of equal utility the last"),
+    r"\mathcal{T}_i": ("slot", "slots in which the job has room"),
+    "u_i(e)": ("u", "1 if the job ends by slot e"),
+    "n_{ie}(t)": ("n", "workers in slot t, if the job ends by e"),
+    r"\bar n_i(t)": ("most", "most workers at once: N_i, or what fits with its PSs"),
+    r"\omega_i(t)": ("done", "workers up to and with slot t"),
+    r"\epsilon_i(t)": ("ended", "share of the job that has ended by slot t"),
+}  # fmt: skip
+ADMITTED = r"\sum_{e \in \mathcal{E}_i} u_i(e)"
+EACH_END = r"\quad \forall i \in [I], e \in \mathcal{E}_i"
+EACH_SLOT = r"\quad \forall i \in [I], t \in \mathcal{T}_i"
+COMMON = {name: printed.EQUATIONS[name] for name in ("eq_4", "eq_5", "eq_6", "eq_7")} | {
+    "eq_1": r"\max \sum_{i \in [I]} \sum_{e \in \mathcal{E}_i} f_i(e - a_i) u_i(e)",
+    "eq_11": rf"{ADMITTED} \le 1, \quad \forall i \in [I]",
+}
+EQUATIONS = {
+    "strong": COMMON | {
+        "eq_2": rf"\sum_{{t \le e}} n_{{ie}}(t) = W_i u_i(e), {EACH_END}",
+        "eq_3": rf"n_{{ie}}(t) \le \bar n_i(t) u_i(e), {EACH_END}, t \le e",
+        "eq_8": rf"{RUNNING} = \sum_{{e \ge t}} n_{{ie}}(t), {EACH_SLOT}",
+    },
+    "cumulative": COMMON | {
+        "eq_2": rf"\omega_i(t) \ge W_i \epsilon_i(t), {EACH_SLOT}",
+        "eq_2_all": rf"\omega_i(\max \mathcal{{T}}_i) \ge W_i {ADMITTED}, \quad \forall i \in [I]",
+        "eq_2_sum": rf"\omega_i(t) = \omega_i(t - 1) + {RUNNING}, {EACH_SLOT}",
+        "eq_3": rf"{RUNNING} \le \bar n_i(t) \Bigl( {ADMITTED} - \epsilon_i(t - 1) \Bigr),"
+        rf" {EACH_SLOT}",
+        "eq_8_sum": r"\epsilon_i(t) = \epsilon_i(t - 1) + \sum_{t - 1 < e \le t} u_i(e),"
+        rf" {EACH_SLOT}",
+    },
+}  # fmt: skip
+"""By form; slot t - 1 is the one before t in the job's slots, and (4), (5) are scaled by c."""
 
 
 class Domains(NamedTuple):

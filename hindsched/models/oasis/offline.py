@@ -40,7 +40,14 @@ from hindsched.arrays import Floats, Ints
 from hindsched.instances.decimals import how_many_left, loosened
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.models import base
-from hindsched.models.algebra import Expr, Model, RowKey, grouped, use_by_cell
+from hindsched.models.algebra import (
+    Expr,
+    Model,
+    RowKey,
+    grouped,
+    set_equations,
+    use_by_cell,
+)
 from hindsched.models.declared import DeclarativeProgram, symbols
 from hindsched.models.oasis import block as blocks
 from hindsched.models.oasis.printed import SYMBOLS as PRINTED_SYMBOLS
@@ -270,6 +277,8 @@ def write_rules(
     def eq_5(_: Model, k: int, r: int, t: int) -> Expr:
         return total(ps[k, r, t]) <= float(ps_side[k, t, r])
 
+    if not may_give_up:
+        set_equations(m, blocks.EQUATIONS[form], blocks.NOTATION)
     return m
 
 

@@ -135,6 +135,7 @@ def test_what_has_begun_is_kept_and_the_rest_planned_to_the_same_optimum(family,
 EQUATIONS = {
     ("oasis", "standard"): "1 2 3 4 5 6 7 8 9 10",
     ("batchsched", "literal"): "2a 2b 2c 2d 2e 2f 2g 2h 2i 2j",
+    ("astraea", "optional,literal"): "3a 3b 3c 3d 3e 3f 3g 3h 3i 3j 3k 3l 3m 3n",
     ("edgecloud", "literal"): "2b 2c 2d 2e 2f 2g 2h 2i 2j",
     ("mlbroker", "paper"): "8a 8b 8c 8d 8e 8f 8g 8h 8i 8j",
 }

@@ -7,7 +7,6 @@ import shlex
 from typing import Annotated
 
 import hindsched as hs
-from hindsched.analysis.foresight.mixed import tree_lines
 from hindsched.cli import settings as opt
 from hindsched.cli.output import emit_json, say, say_better, search_code, show_rows, tell
 
@@ -35,6 +34,8 @@ def adversary(
 
     --set NAME=[low,high] is a range of a field of the instances.
     """
+    from hindsched.analysis.foresight.mixed import tree_lines
+
     opt.check_targets(output=None if output is None else os.path.join(output, "adversary.json"))
     found = hs.adversary(
         family, policies, preset=preset, ranges=opt.parse_settings(settings), jobs=jobs,

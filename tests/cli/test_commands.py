@@ -1,6 +1,8 @@
 """The commands in the good case: what they print, what they write, their exit codes."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -20,6 +22,13 @@ def text(capsys):
         return capsys.readouterr().out
 
     return ask
+
+
+def test_no_command_loads_a_library_before_it_is_asked():
+    heavy = "scipy", "pandas", "pyomo", "cvxpy", "numba", "highspy", "matplotlib", "joblib"
+    code = f"import sys, hindsched.cli.app; print(*{{*{heavy}}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_the_walk_through_one_instance(answer, tmp_path):

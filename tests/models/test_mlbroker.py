@@ -12,6 +12,7 @@ from hindsched.instances.generators.registry import generate as generate_any
 from hindsched.instances.mlbroker.generator import generate
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.base import offline_program
+from hindsched.models.mlbroker.printed_slot import PrintedSlots
 from hindsched.models.mlbroker.sets import big_m
 from hindsched.models.mlbroker.slot_program import RegularisedSlot
 from hindsched.solutions.base import build_solution
@@ -86,52 +87,34 @@ def test_k1_in_the_slot_program():
         assert solve_convex(problem).objective == pytest.approx(answer, rel=1e-6, abs=1e-6)
 
 
-def printed_slot(slot, before, epsilon):
-    """(10) as printed, with tiers u1, u2; costs weighted, `before` is v of the slot before."""
-    jobs, centers = slot.data.shape
-    sigma, big = np.log1p(1 / epsilon), big_m(slot)
-    x, u1, u2 = (cp.Variable(slot.unit.shape, nonneg=True) for _ in range(3))
-    cost, h, rows = cp.sum(x), 0.0, [u1 + u2 == 1]  # (8e)
-    for i in range(jobs):
-        y, s, v = (cp.Variable(centers, nonneg=True) for _ in range(3))
-        q, g = (cp.Variable((centers, centers), nonneg=True) for _ in range(2))
-        sent = np.isfinite(slot.arc[i])
-        rows += [
-            slot.capacity[i] * y >= cp.sum(q, axis=0),  # (8a)
-            cp.sum(q, axis=1) == slot.data[i],  # (8b)
-            cp.multiply(~sent, q) == 0,
-            cp.sum(s) == 1,  # (8f)
-            (slot.needed[i] + 1) * v >= y + s,  # (8g)
-            cp.sum(g, axis=1) == y,  # (8i)
-            cp.sum(g, axis=0) >= slot.needed[i] * s,  # (8j)
-        ]
-        h += cp.outer(y, slot.worker[i]) + cp.outer(s, slot.server[i])  # (2)
-        cost += cp.sum(cp.multiply(np.where(sent, slot.arc[i], 0.0), q))  # C1
-        cost += cp.sum(cp.multiply(slot.exchange[i] * slot.distance, g))  # C4
-        entropy = cp.rel_entr(v + epsilon, before[i] + epsilon) - v
-        cost += slot.deployment[i] / sigma * cp.sum(entropy)  # C3, regularised
-    rows += [
-        x >= cp.multiply(slot.unit, h) - cp.multiply(big, u1),  # (8c)
-        x >= cp.multiply(slot.discounted, h) + slot.fee - cp.multiply(big, u2),  # (8d)
-    ]
-    return cp.Problem(cp.Minimize(cost), rows)
-
-
 @given(
-    instance=instances(centers=3, slots=1, jobs=2, workers=4, kinds=2, weights=False),
+    instance=instances(centers=3, slots=2, jobs=2, workers=4, kinds=2, weights=False),
     epsilon=st.sampled_from([0.01, 0.582, 10]),
     data=st.data(),
 )
 def test_the_reductions_leave_the_printed_optimum(instance, epsilon, data):
-    slot = SlotData.at(instance, 1)
-    if not slot.jobs:
-        return
+    printed = PrintedSlots(instance, epsilon)
     cells = st.integers(0, 4).map(lambda n: n / 4)
-    before = np.array([[data.draw(cells) for _ in range(3)] for _ in slot.jobs])
-    program = RegularisedSlot(slot, before, epsilon=epsilon)
-    found = solve_convex(program.problem).objective
-    printed = solve_convex(printed_slot(slot, before, epsilon)).objective
-    assert found == pytest.approx(printed, rel=1e-5, abs=1e-5)
+    for t in (1, 2):
+        slot = SlotData.at(instance, t)
+        if not slot.jobs:
+            continue
+        before = np.array([[data.draw(cells) for _ in range(3)] for _ in slot.jobs])
+        found = solve_convex(RegularisedSlot(slot, before, epsilon=epsilon).problem).objective
+        printed.set(t, before)
+        assert found == pytest.approx(solve_convex(printed.problem).objective, rel=1e-5, abs=1e-5)
+
+
+def test_the_printed_slots_are_compiled_once_for_a_run():
+    instance, chains, found = generate("small", 2), [], []
+    printed = PrintedSlots(instance)
+    assert printed.problem.is_dcp(dpp=True)
+    for t in range(1, instance.horizon + 1):
+        printed.set(t)
+        chains.append(printed.problem.get_problem_data(cp.CLARABEL)[1])
+        found.append(solve_convex(printed.problem).objective)
+    assert all(chain is chains[0] for chain in chains)
+    assert len(set(found)) > 1
 
 
 @given(instance=instances(centers=3, jobs=2, kinds=1))

@@ -49,8 +49,6 @@ def test_it_equals_the_program_built_anew_at_random_steps(family):
         kept, known = KeptProgram.relaxation(instance, None, last=LAST), []
         for job in instance.jobs:
             known.append(kept.add(job) and job)
-            if len(known) > 2 and draws.random() < 0.2:
-                kept.leave(known.pop(int(draws.integers(len(known)))).name)
             shares = draws.uniform(0.7, 1.0, LAST)
             kept.scale_capacities(shares)
             reference = anew(kept, instance.with_jobs(tuple(known)), shares)

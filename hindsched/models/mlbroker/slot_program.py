@@ -18,7 +18,7 @@ paper               here                  scaling, shape
 
 The scaling is what makes the programs solvable: in GB and workers an interior-point solver fails on
 most slots. The statement is smaller than the printed one by four reductions, none of which changes
-the optimum (a test holds it against (10) as printed):
+the optimum (a test holds it against (10) as printed, `printed_slot`, which says what that costs):
 
 1. u1, u2 are projected out of the relaxed (8c)-(8e), which leaves three lines below the bill;
 2. the units rented h are variables, so that the jobs of a slot meet in them alone;

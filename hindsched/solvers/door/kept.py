@@ -1,4 +1,4 @@
-"""A program that is kept for a run: one HiGHS object; jobs come as columns and rows, and leave.
+"""A program that is kept for a run: one HiGHS object, to which jobs come as columns and rows.
 
 A job's part of the family's offline program is declared in Pyomo and compiled once, when the job
 arrives: its own rows and columns are appended, and its entries in the rows that link the jobs. What
@@ -7,7 +7,7 @@ is decided is fixed by bounds, capacities are right sides, and the basis of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,7 @@ class KeptProgram:
         self.cluster, self.last, self._build = cluster.with_jobs(()), last, build
         self._models = base.family_models(cluster.family)
         self.parts: dict[str, CompiledBlock] = {}
+        self._pricing: list[CompiledBlock] = []  # which brought the linking rows
         self.sides: dict[Link, tuple[float, float]] = {}  # of linking rows, as they are declared
         self._used: dict[Link, float] = {}  # of linking rows, by fixed columns
         self._rows: dict[Link, int] = {}
@@ -130,6 +131,8 @@ class KeptProgram:
         linking = {at: link for at, link in enumerate(own_rows) if link is not None}
         own = np.array([link is None for link in own_columns], dtype=bool)
         part = self.parts[job.name] = CompiledBlock(program, compiled, columns, own, rows, linking)
+        if any(new_rows[at] for at in linking):
+            self._pricing.append(part)
         return part
 
     def _add_columns(
@@ -180,24 +183,11 @@ class KeptProgram:
         alone, formulation = part.program.instance, part.program.formulation
         part.program.load(build_solution(alone, {job: rows} if rows else {}, formulation))
         values = np.array([float(v.value or 0.0) for v in part.compiled.columns])
-        self._bound(part, values, values)
+        columns, own = part.columns[part.own].astype(np.int32), values[part.own]
+        self._check(self._highs.changeColsBounds(columns.size, columns, own, own))
         use = part.compiled.matrix @ values
         for at, link in part.linking.items():
             self._used[link] = self._used.get(link, 0.0) + float(use[at])
-
-    def leave(self, job: str) -> None:
-        """Let a job out: it uses nothing from now on, and neither earns nor costs anything."""
-        part = self.parts.pop(job)
-        self._offset -= part.compiled.offset
-        own = np.array([at for at in range(part.rows.size) if at not in part.linking], dtype=int)
-        rows = part.rows[own].astype(np.int32)
-        free = np.full(rows.size, highspy.kHighsInf)
-        self._check(self._highs.changeRowsBounds(rows.size, rows, -free, free))
-        self._bound(part, np.zeros(part.columns.size), np.zeros(part.columns.size))
-
-    def _bound(self, part: CompiledBlock, lower: Floats, upper: Floats) -> None:
-        columns, own = part.columns[part.own].astype(np.int32), part.own
-        self._check(self._highs.changeColsBounds(columns.size, columns, lower[own], upper[own]))
 
     def solve(self) -> Status:
         """Solve from the last basis: optimal, infeasible, or no solution where a limit ended it."""
@@ -216,16 +206,11 @@ class KeptProgram:
         value = self._highs.getInfo().objective_function_value + self._offset
         return self._sign * float(value)
 
-    def duals(self) -> Mapping[Link, float]:
-        """Shadow prices of the linking rows at the last optimum, in the sense of the model."""
-        values = self._highs.getSolution().row_dual
-        return {link: self._sign * float(values[row]) for link, row in self._rows.items()}
-
     def capacity_prices(self) -> dict[str, Floats]:
         """Duals of the capacities by the oracle's row sets, as `OfflineProgram.capacity_prices`."""
         values = self._highs.getSolution().row_dual
         prices: dict[str, Floats] = {}
-        for part in self.parts.values():
+        for part in self._pricing:
             duals = pyo.ComponentMap(
                 (part.compiled.rows[at], self._sign * values[part.rows[at]]) for at in part.linking
             )

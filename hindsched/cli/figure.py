@@ -27,7 +27,8 @@ def figure(
 ) -> None:
     """Run a paper's experiment; write CSV and PNG, and print a verdict on each of its claims.
 
-    Without matplotlib there is no PNG. A trace is one in Philly's format.
+    ``--quick`` prints the means that are drawn instead. Without matplotlib there is no PNG. A trace
+    is one in Philly's format.
     """
     from hindsched.analysis import plot
     from hindsched.analysis.figures import base
@@ -67,7 +68,11 @@ def figure(
         "quick": quick, "seeds": seeds, "settings": chosen or None, "trace": from_trace,
         "rows": len(frame), "csv": str(csv), "png": str(png) if has_picture else None,
     }  # fmt: skip
-    if answer(as_json, summary, {"settings": chosen, "verdicts": verdicts}) and verdicts:
+    if not answer(as_json, summary, {"settings": chosen, "verdicts": verdicts}):
+        return
+    if quick:
+        show_rows(base.axis_words(experiment.plot.y), base.curves(frame, experiment.plot))
+    elif verdicts:
         show_rows("", verdicts, VERDICT)
 
 

@@ -60,7 +60,9 @@ def test_claims_are_shown_with_their_verdicts(tmp_path, capsys, monkeypatch):
     assert one["values"] == pytest.approx(list(lead), rel=1e-5)
     assert first["verdict"] == "not measured at scale"
     assert run(["figure", "astraea", "4a", *options]) == 0
-    assert "not measured at scale" in capsys.readouterr().out.replace("\n", " ")
+    shown = capsys.readouterr().out
+    assert "total revenue" in shown
+    assert f"{wide.loc[0, 6]['hived']:.2f}" in shown
 
 
 @pytest.mark.parametrize("start", ["abc", "NaN", "-1", "[1]"])

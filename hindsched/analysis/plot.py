@@ -145,8 +145,8 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
     from matplotlib.colors import Normalize
 
     solution = _solution_of(solution)
-    rows, found = solution.job_rows(), job_spans(solution)
-    whole = [span for own in found.values() for span in own]
+    rows, spans = solution.job_rows(), job_spans(solution)
+    whole = [span for listed in spans.values() for span in listed]
     ax = ax or new_axes(7.2, min(12.0, max(2.2, 1.2 + 0.22 * len(rows))))
     scale = Normalize(0, most or max([1.0, *(span.workers for span in whole)]))
     colours = mpl.colormaps[SEQUENTIAL]
@@ -155,7 +155,7 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
         if completion is not None:
             ax.plot([arrival - 0.5, completion + 0.5], [place, place], color=GREY, lw=0.8, zorder=1)
         ax.plot(arrival - 0.5, place, marker=">", color="black", ms=3, zorder=3, ls="none")
-        for span in found.get(row["job"], []):
+        for span in spans.get(row["job"], []):
             ax.barh(
                 place, span.last - span.first + 1, left=span.first - 0.5, height=0.7,
                 color=colours(scale(span.workers)), edgecolor=GREY, linewidth=0.4, zorder=2,
@@ -226,17 +226,17 @@ def used_shares(solution: Solution, resource: str | None = None) -> tuple[str, l
     last = int(max([solution.instance.horizon, *rows["slot"]]))
     rows = rows[rows["capacity"].fillna(0).astype(float) > 0]
     rows = rows.assign(share=(rows["used"] / rows["capacity"]).astype(float))
-    found = rows.pivot(index=["resource", "server"], columns="slot", values="share")
-    every = [*((name, server) for server, name in solution.places()), *found.index]
+    shares = rows.pivot(index=["resource", "server"], columns="slot", values="share")
+    every = [*((name, server) for server, name in solution.places()), *shares.index]
     known = list(dict.fromkeys(name for name, _ in every))
     if not known or (resource is not None and resource not in known):
         raise InputError("resource", resource, f"must be one of {', '.join(known) or 'none'}")
     index = pd.MultiIndex.from_tuples(dict.fromkeys(every))
-    found = found.reindex(index=index, columns=range(1, last + 1)).fillna(0.0)
-    fullest = found.mean(axis=1).groupby(level=0, sort=False).mean().idxmax()
+    shares = shares.reindex(index=index, columns=range(1, last + 1)).fillna(0.0)
+    fullest = shares.mean(axis=1).groupby(level=0, sort=False).mean().idxmax()
     chosen = str(fullest) if resource is None else resource
-    own = found.loc[chosen]
-    return chosen, list(own.index), own.to_numpy()
+    chosen_shares = shares.loc[chosen]
+    return chosen, list(chosen_shares.index), chosen_shares.to_numpy()
 
 
 @look()
@@ -354,8 +354,8 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     dots.set_urls([f"#{name}" for name in frame["instance"][known.index]])
     at_right: Any = {"va": "center", "fontsize": 7, "transform": ax.get_yaxis_transform()}
     for place, name in enumerate(names):
-        own = frame.loc[frame["algorithm"] == name, ["ratio_lower", "ratio_upper"]]
-        every = own.astype(float).max(axis=1).dropna()
+        intervals = frame.loc[frame["algorithm"] == name, ["ratio_lower", "ratio_upper"]]
+        every = intervals.astype(float).max(axis=1).dropna()
         infinite = int(np.isinf(every).sum())
         if every.size == infinite:
             ax.text(0.15, place, "no finite ratio", color=GREY, va="center", fontsize=8,
@@ -565,9 +565,9 @@ def _label_rows(ax: Axes, labels: list[str], most: int = LABELS_SHOWN) -> range:
     return shown
 
 
-def _solution_of(found: Any) -> Solution:
+def _solution_of(source: Any) -> Solution:
     """The solution itself, or that of a result or run; `InputError` if it has none."""
-    solution = found if isinstance(found, Solution) else getattr(found, "solution", None)
+    solution = source if isinstance(source, Solution) else getattr(source, "solution", None)
     if not isinstance(solution, Solution):
-        raise InputError("solution", type(found).__name__, "must have a solution to draw")
+        raise InputError("solution", type(source).__name__, "must have a solution to draw")
     return solution

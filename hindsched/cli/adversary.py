@@ -37,23 +37,23 @@ def adversary(
     from hindsched.analysis.foresight.mixed import tree_lines
 
     opt.check_targets(output=None if output is None else os.path.join(output, "adversary.json"))
-    found = hs.adversary(
+    result = hs.adversary(
         family, policies, preset=preset, ranges=opt.parse_settings(settings), jobs=jobs,
         futures=futures, deterministic=deterministic, formulation=formulation, seed=seed,
         time_limit=time_limit, work_limit=work_limit, workers=workers, folder=output,
         resume=resume, on_progress=say_better(),
     )  # fmt: skip
-    facts, place = found.search, shlex.quote(output or "")
+    facts, place = result.search, shlex.quote(output or "")
     if as_json:
-        emit_json(found.to_dict())
+        emit_json(result.to_dict())
     else:
         say(f"{facts['evaluations']} candidates in {facts['seconds']:.1f} s ({facts['ended']})")
-        again = zip(found.rows(), found.replayed, strict=True)
+        again = zip(result.rows(), result.replayed, strict=True)
         show_rows("", [{**row, "replayed": value} for row, value in again])
         tell("The best policy, choice by choice:")
-        for line in tree_lines(found.futures, found.tree):
+        for line in tree_lines(result.futures, result.tree):
             tell(line)
-        for sentence in found.sentences():
+        for sentence in result.sentences():
             tell(sentence)
         if output is not None:
             say(f"check it: hindsched verify {place}")

@@ -21,12 +21,12 @@ def explain(
     """Say which jobs and which (server, slot) hold the gap between a solution and a bound."""
     instance = opt.load_instance(file)  # what is wrong is said before a solver is loaded
     decided = hs.read_solution(solution, instance)
-    found = hs.explain(decided, hs.read_certificate(prices, instance))
-    summary = found.to_dict()
+    explanation = hs.explain(decided, hs.read_certificate(prices, instance))
+    summary = explanation.to_dict()
     tables = {key: rows for key, rows in summary.items() if isinstance(rows, list)}
     if answer(as_json, summary, hidden=(*tables, "note"), instance=instance):
         if summary["note"] is not None:
-            left = abs(found.proven - found.objective)
+            left = abs(explanation.proven - explanation.objective)
             tell(f"Of the whole certificate the gap is {cell(left)}: {summary['note']}.")
         for key, rows in tables.items():
             if rows:

@@ -35,7 +35,7 @@ from hindsched.analysis.foresight.search import (
     peeking,
     share_of,
 )
-from hindsched.analysis.verify import exact_check_of
+from hindsched.analysis.verify import document_of_instance, exact_check_of
 from hindsched.errors import InputError
 from hindsched.instances.io import read, read_json
 from hindsched.kernel import MALFORMED, RefusedFile
@@ -90,7 +90,7 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
         paths = [place / f"{stem}-{n}.json" for n in range(len(rows))]
         if not all(path.exists() for path in paths):
             return None
-        made = [read_solution(path, own) for path, own in zip(paths, instances, strict=True)]
+        made = [read_solution(*each) for each in zip(paths, instances, strict=True)]
         for path, solution in zip(paths, made, strict=True):
             errors.extend(f"{path.name}: breaks {line}" for line in solution.violations()[:1])
         return Strategy(tuple(solution.objective() for solution in made), made)
@@ -101,14 +101,14 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
         strategy("pure"),
         [strategy(f"mixture-{n}") for n in range(len(shares))],
     )
-    for own in (policy, pure, *mixture):
-        errors += [] if own is None else peeking(futures, own.schedules, policies)
+    for each in (policy, pure, *mixture):
+        errors += [] if each is None else peeking(futures, each.schedules, policies)
     if None in mixture or (shares and abs(fsum(shares) - 1) > DIGITS) or min([0.0, *shares]) < 0:
         errors.append("mixture: must be policies with probabilities")
     runs, number = dict[str, list[Strategy]](), len(shares)
     for row in data["algorithms"]:
         made = [strategy(f"run-{k}") for k in range(number, number + int(row["runs"]))]
-        runs[row["algorithm"]], number = [own for own in made if own], number + len(made)
+        runs[row["algorithm"]], number = list(filter(None, made)), number + len(made)
         if None in made or not made:
             errors.append(f"run-*.json: {row['algorithm']}: runs are absent")
     if errors:
@@ -131,13 +131,13 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
     hindsight = expected_bounds(optima, futures.probabilities)
     best = no_better_than_hindsight(Bounds(**{attained: value, far: data["best_online"][far]}),
                                     hindsight, up)  # fmt: skip
-    mean = [fsum(p * own.values[s] for p, own in zip(shares, mixture, strict=True) if own)
+    mean = [fsum(p * each.values[s] for p, each in zip(shares, mixture, strict=True) if each)
             for s in range(len(rows))]  # fmt: skip
     promised = share_of(Strategy(tuple(mean)), optima, up) if shares else None
     mixed = Guarantee(
         clipped(Bounds(**{attained: promised, far: data["guarantee"][far]}), up),
         _weights(certificates.get(GUARANTEE), data, futures, optima),
-        tuple(zip(shares, [own for own in mixture if own], strict=True)),
+        tuple(zip(shares, list(filter(None, mixture)), strict=True)),
     )  # fmt: skip
     end = data["guarantee_deterministic"][far]
     if states is not None and exact is not None:
@@ -157,8 +157,8 @@ def _weights(
     """Weights of the futures' values: a certificate's, or those of the mixture that is stated."""
     if certificate is not None:
         known = {row["instance_sha256"]: row["weight"] for row in certificate["scenarios"]}
-        return tuple(float(known[own.sha256()]) for own in futures.instances)
-    likely = [data["distribution"].get(own.name, 0.0) for own in futures.instances]
+        return tuple(float(known[instance.sha256()]) for instance in futures.instances)
+    likely = [data["distribution"].get(instance.name, 0.0) for instance in futures.instances]
     return tuple(p / (o.upper or 1.0) for p, o in zip(likely, optima, strict=True))
 
 
@@ -175,26 +175,26 @@ def _certificate_errors(
         if name == EXPECTED and abs(stated - share) > DIGITS:
             errors.append(f"{path.name}: weights: must be the probabilities")
             break
-    known = (Document(own.name, own.exact.data, own.sha256()) for own in futures.instances)
+    known = map(document_of_instance, futures.instances)
     check = exact_check_of([Document(path.name, certificate), *known])
     if check is not None and check.code:
         errors.append(f"{path.name}: {check.verdict}")
     return errors
 
 
-def differences(stated: object, found: object, where: str = "") -> list[str]:
+def differences(stated: object, derived: object, where: str = "") -> list[str]:
     """Where two objects of JSON are not the same, but for the last digits of numbers."""
-    found = json.loads(json.dumps(found)) if not where else found
-    if isinstance(stated, dict) and isinstance(found, dict):
-        lines = [f"{where}{key}: is no key" for key in stated.keys() ^ found.keys()]
-        for key in stated.keys() & found.keys():
-            lines += differences(stated[key], found[key], f"{where}{key}: ")
+    derived = json.loads(json.dumps(derived)) if not where else derived
+    if isinstance(stated, dict) and isinstance(derived, dict):
+        lines = [f"{where}{key}: is no key" for key in stated.keys() ^ derived.keys()]
+        for key in stated.keys() & derived.keys():
+            lines += differences(stated[key], derived[key], f"{where}{key}: ")
         return sorted(lines)
-    if isinstance(stated, list) and isinstance(found, list) and len(stated) == len(found):
-        return [line for n, pair in enumerate(zip(stated, found, strict=True))
+    if isinstance(stated, list) and isinstance(derived, list) and len(stated) == len(derived):
+        return [line for n, pair in enumerate(zip(stated, derived, strict=True))
                 for line in differences(*pair, f"{where}{n}: ")]  # fmt: skip
-    numbers = all(type(each) in (int, float) for each in (stated, found))
-    if numbers and isclose(stated, found, rel_tol=DIGITS):  # type: ignore[arg-type]
+    numbers = all(type(each) in (int, float) for each in (stated, derived))
+    if numbers and isclose(stated, derived, rel_tol=DIGITS):  # type: ignore[arg-type]
         return []
-    same = stated == found and type(stated) is type(found)
-    return [] if same else [f"{where}{stated!r} is stated, {found!r} follows"]
+    same = stated == derived and type(stated) is type(derived)
+    return [] if same else [f"{where}{stated!r} is stated, {derived!r} follows"]

@@ -27,8 +27,8 @@ def schedule(
     waiting = list(zip(instance.jobs, game.told[s], strict=True))
     for before, after in states.path(s, choose):
         kind = next(k for k in before.waiting if before.waiting.count(k) > after.waiting.count(k))
-        at = next(n for n, (_, (told, _, k)) in enumerate(waiting)
-                  if k == kind and told <= before.slot)  # fmt: skip
+        at = next(n for n, (_, (reveal, _, k)) in enumerate(waiting)
+                  if k == kind and reveal <= before.slot)  # fmt: skip
         job, _ = waiting.pop(at)
         if held := held_more(before.held, after.held):
             rows[job.name] = [dict(row) for row in game.rules.rows(before.slot, kind, held)]

@@ -54,6 +54,7 @@ VISIBLE = 1e-3  # bars and lines below this share of the largest are left out
 LOSSES = (("price of not knowing", 0, 1.0), ("one or the other", 0, 0.35),
           ("own loss", 1, 1.0), ("not proven", 1, 0.35))  # fmt: skip
 LOG_BEYOND, LOG_LEFT = 8.0, 0.92
+ROOM_OF_A_LETTER = 0.011  # of the slots shown: a name that its bar cannot hold is not written
 SPREAD = 0.3  # of a row's dots to either side of its middle
 LOG_TICKS = [digit * 10.0**power for power in range(9) for digit in (1, 2, 5)]
 
@@ -472,7 +473,7 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
     order = sorted(range(len(futures)), key=lambda s: [futures.members(s, t) for t in classes])
     names = list(dict.fromkeys(job.name for each in futures.instances for job in each.jobs))
     ax = ax or new_axes(7.2, min(12.0, 1.2 + 0.55 * len(futures)))
-    last = 1
+    last, bars = 1, list[Any]()
     for place, s in enumerate(order):
         schedule, jobs = schedules[s], futures.instances[s].jobs
         rows = {**schedule.assignments(), **schedule.given_up}
@@ -484,8 +485,11 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
                     height=0.7 / len(jobs), color=colour(names.index(job.name)),
                     alpha=0.25 if job.name in schedule.given_up else 0.8,
                 )  # fmt: skip
-                ax.text(span.first - 0.4, middle, job.name, va="center", fontsize=6, zorder=3)
+                bars.append((span, middle, job.name))
                 last = max(last, span.last)
+    for span, middle, name in bars:
+        if span.last - span.first + 1 >= ROOM_OF_A_LETTER * last * len(name):
+            ax.text(span.first - 0.4, middle, name, va="center", fontsize=6, zorder=3)
     for t, following in pairwise([*sorted(classes), last + 1]):
         for group in classes[t]:
             low, high = min(map(order.index, group)), max(map(order.index, group))

@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from hindsched.instances.generators.registry import family_generator
 from hindsched.limits import uncounted
 
 KERNELS = Path(__file__).parent / "kernels"
+QUIET_SECONDS = 1.0
 EXPECTED_SECONDS = 10, 40  # to compile for an algorithm, for a solve, on an idle machine
 _done: set[str] = set()
 _running: list[str] = []
@@ -40,10 +42,12 @@ def compile_first(
     """
     if is_compiled(what):
         return
-    is_first, began = not _running, time.monotonic()
-    if is_first:
-        expected = EXPECTED_SECONDS[what.endswith(" solve")]
-        _announce(f"compiling kernels for {what}, once on this machine: some {expected} s")
+    began, expected = time.monotonic(), EXPECTED_SECONDS[what.endswith(" solve")]
+    line = f"compiling kernels for {what}, once on this machine: some {expected} s"
+    timer = threading.Timer(QUIET_SECONDS, _announce, (line,))
+    is_first = not _running
+    if is_first:  # what takes a moment is not worth a line
+        timer.start()
     _running.append(what)
     try:
         with uncounted():
@@ -53,7 +57,8 @@ def compile_first(
         return
     finally:
         _running.pop()
-        if is_first:
+        timer.cancel()
+        if is_first and time.monotonic() - began > QUIET_SECONDS:
             _announce(
                 f"compiled in {time.monotonic() - began:.0f} s, which no time of a solve counts"
             )

@@ -29,9 +29,12 @@ def test_work_runs_once_on_each_tiny_instance_and_leaves_a_mark(fresh, monkeypat
     assert not is_compiled("oasis other work")
 
 
-def test_compiling_is_announced_once_with_its_seconds(fresh, capsys):
+def test_compiling_is_announced_once_with_its_seconds(fresh, capsys, monkeypatch):
+    compile_first("oasis quick", lambda tiny: None, "oasis")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(compiling, "QUIET_SECONDS", 0.01)
     for _ in range(2):
-        compile_first("oasis solve", lambda tiny: None, "oasis")
+        compile_first("oasis solve", lambda tiny: time.sleep(0.05), "oasis")
     assert capsys.readouterr().err.splitlines() == [
         "compiling kernels for oasis solve, once on this machine: some 40 s",
         "compiled in 0 s, which no time of a solve counts",

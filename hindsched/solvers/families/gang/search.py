@@ -32,9 +32,9 @@ from hindsched.solvers.kernels.gang.timeline import FOREVER
 
 ALPHAS = (0.0, 0.5, 1.0)
 """Which part of a job counts for its place in the order."""
-CYCLES = ((1_000, 0.5), (300, 0.03), (3_000, 0.2), (1_000, 1.0))
+CYCLES = ((1_000, 0.03), (300, 0.03), (3_000, 0.2), (1_000, 0.5))
 """Longest stretch of the sequence in which a move is made, and heat relative to the mean cost of a
-job's own duration."""
+job's own duration: of long lists the first, cold cycles are all that there is time for."""
 CYCLE_SHARE, LEAST_CYCLE_SECONDS = 0.4, 2.0
 """Share of the time left that a cycle takes, and seconds at least."""
 MOST_MEMORY = 10_000_000

@@ -9,7 +9,8 @@ schedule is at most improved by sequencing its own starts so. All that a later j
 those before it is when each GPU becomes free: one sorted row a place, no timeline. GPUs that are
 free before the last start are entered as free from then on, so equal rows mean equal futures; and
 later free GPUs never make a later job start earlier. So what a move costs is known as soon as the
-rows agree again, and a move that only delays is given up as soon as it costs too much.
+rows agree again, and a move that costs too much is given up as soon as GPUs are no sooner free in
+sum: of those that would have paid all the same so few are lost that it is worth the time.
 """
 
 from __future__ import annotations
@@ -56,9 +57,6 @@ def total_cost(jobs: GangJobs, start: Ints) -> float:
 SWAP, ONE = 0.3, 0.6
 """Share of the moves that swap two jobs; share of the others that move one job, not a block."""
 
-TOGETHER = 64
-"""GPUs compared between two looks at what is known already."""
-
 
 @njit(cache=True, nogil=True)
 def advance(old: Ints, new: Ints, job: int, jobs: GangJobs) -> int:
@@ -89,15 +87,12 @@ def starts_in_sequence(sequence: Ints, jobs: GangJobs, gpus_in_all: int) -> Ints
 
 @njit(cache=True, nogil=True)
 def _later(new: Ints, old: Ints) -> int:
-    """0 if two rows are equal, 1 if the new one is later and nowhere earlier, else -1."""
-    earlier = later = 0
-    for begin in range(0, new.size, TOGETHER):
-        for index in range(begin, min(begin + TOGETHER, new.size)):
-            earlier += new[index] < old[index]
-            later += new[index] > old[index]
-        if earlier:
-            return -1
-    return 1 if later else 0
+    """0 if two rows are equal, 1 if the new one is later in sum, else -1."""
+    differ, later = False, 0
+    for index in range(new.size):
+        differ |= new[index] != old[index]
+        later += new[index] - old[index]
+    return (1 if later >= 0 else -1) if differ else 0
 
 
 @njit(cache=True, nogil=True)

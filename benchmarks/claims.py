@@ -546,7 +546,7 @@ def tables(rows: list[Row]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 SUMMARY = (
     REPRODUCED, CONDITIONAL, DIRECTION, FAILED, INCONCLUSIVE, VACUOUS, THEOREM_HOLDS, VIOLATED,
-    NOT_APPLICABLE, NOT_AT_SCALE,
+    NOT_APPLICABLE, NOT_AT_SCALE, NOT_RUN,
 )  # fmt: skip
 
 
@@ -589,10 +589,11 @@ def failures(rows: list[Row]) -> list[str]:
     for (reading, why), own in by_reason.items():
         alike: dict[tuple[str, ...], list[Judged]] = {}
         for row in own:
-            key = str(row.claim.rule), *row.claim.words.split()[:3]
+            tail = row.claim.words.partition(", ")[2]
+            key = str(row.claim.rule), *row.claim.words.split()[:3], tail
             alike.setdefault(key, []).append(row)
         said = [
-            f"{told_once([row.claim.words for row in same])} "
+            f"{told_once([*dict.fromkeys(row.claim.words for row in same)])} "
             f"({' / '.join(row.middles for row in same)}; {rule})"
             for (rule, *_), same in alike.items()
         ]
@@ -603,7 +604,9 @@ def failures(rows: list[Row]) -> list[str]:
     for one in shown:
         if one.verdict.word in (VIOLATED, NOT_APPLICABLE):
             by_verdict.setdefault(str(one.verdict), []).append(one.claim.words)
-    return [*lines, *(f"{told_once(said)}: {words}." for words, said in by_verdict.items())]
+    for words, theorems in by_verdict.items():
+        lines.append(f"{told_once([*dict.fromkeys(theorems)])}: {words}.")
+    return lines
 
 
 def common(words: list[list[str]]) -> list[str]:

@@ -25,7 +25,7 @@ from hindsched.online.astraea import paper
 from hindsched.online.batchsched import algorithms as batchsched
 from hindsched.online.engines import dual_price, reoptimise
 from hindsched.online.oasis import algorithms
-from hindsched.solvers.door import rolling, subproblem
+from hindsched.solvers.door import kept, program, rolling, subproblem
 from hindsched.solvers.families.oasis import slots
 
 ALGORITHMS = {"oasis": "oasis", "batchsched": "batchsched-exact", "astraea": "astraea"}
@@ -81,8 +81,10 @@ def rolling_steps(families: list[str], seeds: int) -> None:
     """Print the seconds of a step of each rolling algorithm and their parts."""
     timed(rolling.RollingProgram, "build", "build")
     timed(rolling, "solve_program", "solve")
-    for name in ("plan", "prices"):
-        timed(rolling.Step, name, "read")
+    timed(program, "compile_program", "compile, within solve")
+    timed(rolling.Step, "plan", "read")
+    for name in ("add", "solve", "capacity_prices"):
+        timed(kept.KeptProgram, name, f"kept program: {name}")
     timed(dual_price, "schedule_prices", "schedules")
     for owner in (reoptimise, algorithms):
         timed(owner, "best_schedules", "schedules")

@@ -8,7 +8,7 @@ is decided is fixed by bounds, capacities are right sides, and the basis of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import highspy
@@ -52,7 +52,7 @@ class CompiledBlock:
     columns: Ints  # where each of its columns stands in the kept program
     own: Bools  # of its columns, those that no other job shares
     rows: Ints  # where each of its rows stands
-    linking: dict[int, Link] = field(default_factory=dict)  # of its rows, those that link jobs
+    linking: Ints  # positions of those that link jobs
 
 
 class KeptProgram:
@@ -77,8 +77,9 @@ class KeptProgram:
         self._models = base.family_models(cluster.family)
         self.parts: dict[str, CompiledBlock] = {}
         self._pricing: list[CompiledBlock] = []  # which brought the linking rows
-        self.sides: dict[Link, tuple[float, float]] = {}  # of linking rows, as they are declared
-        self._used: dict[Link, float] = {}  # of linking rows, by fixed columns
+        self._slots = np.zeros(0, dtype=np.int64)  # of linking rows; 0: no such row
+        self._sides = np.zeros((2, 0))  # of rows, as they are declared
+        self._used = np.zeros(0)  # of linking rows, by fixed columns
         self._rows: dict[Link, int] = {}
         self._columns: dict[Link, int] = {}
         self._offset, self._sign = 0.0, 1
@@ -123,15 +124,17 @@ class KeptProgram:
         matrix = csr_array(compiled.matrix)
         self._add_columns(compiled, matrix, rows < old_rows, rows, new_columns)
         self._add_rows(compiled, matrix, columns, new_rows)
-        for at, link in enumerate(own_rows):
-            if link is not None and new_rows[at]:
-                self.sides[link] = float(compiled.row_lower[at]), float(compiled.row_upper[at])
+        slots = np.array([0 if link is None else self._slot_of(link) for link in own_rows], int)
+        self._slots = np.append(self._slots, slots[new_rows])
+        sides = np.array([compiled.row_lower[new_rows], compiled.row_upper[new_rows]])
+        self._sides = np.append(self._sides, sides, axis=1)
+        self._used = np.append(self._used, np.zeros(int(new_rows.sum())))
         self._offset += compiled.offset
         self._sign = compiled.sign
-        linking = {at: link for at, link in enumerate(own_rows) if link is not None}
+        linking = np.flatnonzero(slots)
         own = np.array([link is None for link in own_columns], dtype=bool)
         part = self.parts[job.name] = CompiledBlock(program, compiled, columns, own, rows, linking)
-        if any(new_rows[at] for at in linking):
+        if new_rows[linking].any():
             self._pricing.append(part)
         return part
 
@@ -165,17 +168,17 @@ class KeptProgram:
 
     def scale_capacities(self, shares: Floats) -> None:
         """Multiply what is not fixed of the capacities by a share of each slot, shape (slots,)."""
-        place, slots = self._models.linking_slot, shares.tolist()
-        rows = np.array([self._rows[link] for link in self.sides], dtype=np.int32)
-        at = (link[1][place] if isinstance(link[1], tuple) else link[1] for link in self.sides)
-        factors = np.array([slots[t - 1] if t <= len(slots) else slots[-1] for t in at])
+        rows = np.flatnonzero(self._slots)
         if not rows.size:
             return
-        used = np.array([self._used.get(link, 0.0) for link in self.sides])
-        lower, upper = (
-            used + factors * (side - used) for side in np.array([*self.sides.values()]).T
-        )
-        self._check(self._highs.changeRowsBounds(rows.size, rows, lower, upper))
+        factors = shares[np.minimum(self._slots[rows], shares.size) - 1]
+        used = self._used[rows]
+        lower, upper = used + factors * (self._sides[:, rows] - used)
+        self._check(self._highs.changeRowsBounds(rows.size, rows.astype(np.int32), lower, upper))
+
+    def _slot_of(self, link: Link) -> int:
+        index = link[1]
+        return int(index[self._models.linking_slot] if isinstance(index, tuple) else index)
 
     def fix(self, job: str, rows: list[Assignment]) -> None:
         """Fix a job's own columns at what its rows of a solution file say; no costs are shared."""
@@ -186,8 +189,7 @@ class KeptProgram:
         columns, own = part.columns[part.own].astype(np.int32), values[part.own]
         self._check(self._highs.changeColsBounds(columns.size, columns, own, own))
         use = part.compiled.matrix @ values
-        for at, link in part.linking.items():
-            self._used[link] = self._used.get(link, 0.0) + float(use[at])
+        self._used[part.rows[part.linking]] += use[part.linking]
 
     def solve(self) -> Status:
         """Solve from the last basis: optimal, infeasible, or no solution where a limit ended it."""
@@ -207,12 +209,18 @@ class KeptProgram:
         return self._sign * float(value)
 
     def capacity_prices(self) -> dict[str, Floats]:
-        """Duals of the capacities by the oracle's row sets, as `OfflineProgram.capacity_prices`."""
-        values = self._highs.getSolution().row_dual
+        """Duals of the capacities by the oracle's row sets, as `OfflineProgram.capacity_prices`.
+
+        A set without a positive dual may be absent.
+        """
+        values = self._sign * np.array(self._highs.getSolution().row_dual)
         prices: dict[str, Floats] = {}
         for part in self._pricing:
+            priced = part.linking[values[part.rows[part.linking]] != 0.0].tolist()
+            if not priced:
+                continue
             duals = pyo.ComponentMap(
-                (part.compiled.rows[at], self._sign * values[part.rows[at]]) for at in part.linking
+                (part.compiled.rows[at], float(values[part.rows[at]])) for at in priced
             )
             for name, array in part.program.capacity_prices(duals).items():
                 prices[name] = _highest(prices.get(name, array), array)

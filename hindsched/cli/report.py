@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from hindsched.analysis.store import ResultStore
 
 RATIO_LEGEND = """\
-on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over the
-instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for the bound;
-gap: between the ends of the optimum, of which the best schedule of all is one; -: no bound;
-better than, worse than: for certain at 5 %, by signed ranks of objectives on the same instances,
+on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over
+the instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for
+the bound; gap: between the ends of the optimum, of which the best schedule of all is one;
+-: no bound; better than, worse than: for certain at 5 %, by signed ranks of the objectives,
 corrected by Holm for all pairs"""
 MOST_COLUMNS = 100  # of a table; a wider one is folded, also in a pipe
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 RATIO_LEGEND = """\
 on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over
-the instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches for
-the bound; gap: between the ends of the optimum, of which the best schedule of all is one;
--: no bound; better than, worse than: for certain at 5 %, by signed ranks of the objectives,
+the instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches
+for the bound; gap: between the ends of the optimum, of which the best schedule is one;
+-: no bound; better than, worse than: for certain at 5 %, by signed ranks of objectives,
 corrected by Holm for all pairs"""
 MOST_COLUMNS = 100  # of a table; a wider one is folded, also in a pipe
 

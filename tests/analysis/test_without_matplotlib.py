@@ -15,11 +15,11 @@ def _no_matplotlib(monkeypatch):
 
 
 @pytest.mark.usefixtures("_no_matplotlib")
-def test_a_figure_has_its_table_and_verdicts(tmp_path, capsys, monkeypatch):
+def test_a_figure_has_its_table_and_means(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     quick = ["--quick", "--set", "jobs=[3,4]", "-o", str(tmp_path)]
     assert run(["figure", "oasis", "3", *quick]) == 0
     out, err = capsys.readouterr()
     assert "without pictures" in err
-    assert "not measured at scale" in out
+    assert "fifo" in out
     assert [path.name for path in tmp_path.iterdir()] == ["oasis-3.csv"]

@@ -25,8 +25,10 @@ from hindsched.instances.io import parse_instance
 from hindsched.kernel import MALFORMED, RefusedFile
 from hindsched.kernel.games import Game, fronts
 from hindsched.kernel.nonanticipative import prove
+from hindsched.solvers.door.work import counting
 from tests.brute_force import policies as brute
 from tests.mutations.engine import mutate, places
+from tests.scripts import script
 
 GAMES = 200
 SLOTS = {"format": "hindsched/1", "slot_seconds": 1}
@@ -227,6 +229,15 @@ def test_chains_have_the_value_of_the_formula(size: int, growth: float) -> None:
     found = hs.Adversary.of(chain(size, growth), "commit")
     assert found.ratio == pytest.approx(1 + (size - 1) * (1 - 1 / growth), rel=1e-9)
     assert found.ratio_deterministic == pytest.approx(growth ** (size - 1), rel=1e-9)
+
+
+def test_a_game_by_columns_has_its_value_by_hand() -> None:
+    with counting():
+        found = hs.Adversary.of(script("nobody").discount(), "run", time_limit=10)
+    assert found.ratio == pytest.approx(12 / 11)
+    assert found.ratio_deterministic == pytest.approx(9 / 8)
+    assert found.replayed == pytest.approx(found.expected)
+    assert "below 1.09 (proven by solver)" in found.sentences()[0]
 
 
 @pytest.mark.parametrize("name", ["gang", "oasis"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -45,7 +46,7 @@ from hindsched.online.registry import algorithms
 from hindsched.solvers.door.work import counting
 
 FORMAT, RESULT = "hindsched-adversary/1", "adversary.json"
-STEPS = 1_500_000  # of the kernel for a candidate's states: a limit that no clock sets
+STEPS = 8_000_000  # of the kernel for a candidate's states: a limit that no clock sets
 COLUMN_SECONDS = 4.0  # of work for a candidate by columns, which no clock sets either
 MOST_SHRUNK = 600
 BEST = "best policy"
@@ -170,10 +171,10 @@ def adversary(
         nothing=f"no futures of {family} are a game",
     )  # fmt: skip
     left = math.inf if time_limit is None else begun + time_limit - time.monotonic()
-    made = replace(
-        Adversary.of(shapes.instances(best), policies, formulation,
-                     max(1.0, min(left, DEFAULT_SECONDS))), search=facts,
-    )  # fmt: skip
+    seconds = max(1.0, min(left, DEFAULT_SECONDS)) if question.playable else COLUMN_SECONDS
+    with nullcontext() if question.playable else counting():
+        made = Adversary.of(shapes.instances(best), policies, formulation, seconds)
+    made = replace(made, search=facts)
     if folder is not None:
         made.write(folder)
     return made
@@ -341,7 +342,7 @@ def ratio_of(guarantee: Bounds, up: bool) -> float:
     end = guarantee.upper if up else guarantee.lower
     if end is None:
         return 1.0
-    return (1 / end if end > 0 else math.inf) if up else end
+    return max(1.0, (1 / end if end > 0 else math.inf) if up else end)
 
 
 def worst_ratio(values: Sequence[float], optima: Sequence[float], up: bool) -> float:

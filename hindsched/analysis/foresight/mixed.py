@@ -41,13 +41,15 @@ class MixedPolicy(OnlineAlgorithm):
         self.futures, self.mixture, self.policies = futures, mixture, policies
         first = futures.instances[0]
         self.committed_rows = family_online(first.family).committed_rows
+        self.records = {futures.record(s, at) for s, instance in enumerate(futures.instances)
+                        for at in range(len(instance.jobs))}  # fmt: skip
 
     def start(self, environment: Environment) -> None:
         """Draw which pure policy to follow."""
         self.cluster, self.slot = environment.cluster, 0
         shares, random = [share for share, _ in self.mixture], draws(environment.seed, "policy")
         self.drawn = self.mixture[int(random.choice(len(shares), p=shares))][1]
-        self.known: list[tuple[int, str]] = []
+        self.known: list[tuple[int, str, str]] = []
         self.settled: set[str] = set()
         self.plan: dict[str, list[Assignment]] = {}
 
@@ -56,7 +58,7 @@ class MixedPolicy(OnlineAlgorithm):
         for job in arrivals:
             record = self.cluster.with_fields(jobs=(job,)).to_dict()["jobs"][0]
             told = self.cluster.arrival_of(job) + self.futures.reveal_delay
-            self.known.append((told, canonical_json(record)))
+            self.known.append((told, canonical_json(record), job.name))
         self.plan = self._plan(slot)
         self.slot, rows = slot, dict[str, list[Assignment]]()
         for name in sorted(self.plan.keys() - self.settled):
@@ -77,14 +79,22 @@ class MixedPolicy(OnlineAlgorithm):
 
     def _plan(self, slot: int) -> dict[str, list[Assignment]]:
         """Rows of the jobs that were told, as of the first future that is like this up to now."""
-        seen = [record for at, record in self.known if at <= slot]
+        seen = [each[1:] for each in self.known if each[0] <= slot]
         for s, instance in enumerate(self.futures.instances):
             jobs = sorted((self.futures.revealed(s, at), at) for at in range(len(instance.jobs)))
             own = [at for told, at in jobs if told <= slot]
-            if [self.futures.record(s, at) for at in own] == seen:
+            if len(own) == len(seen) and all(
+                self._is_told_of(s, at, *each) for at, each in zip(own, seen, strict=True)
+            ):
                 rows, names = planned_rows(self.drawn, s), [instance.jobs[at].name for at in own]
                 return {name: rows[name] for name in names if name in rows}
         raise InputError("jobs", f"those told up to slot {slot}", "must be of one of the futures")
+
+    def _is_told_of(self, s: int, at: int, record: str, name: str) -> bool:
+        """Whether a job is this one: by its name where the simulator tells a part of it alone."""
+        if record in self.records:
+            return self.futures.record(s, at) == record
+        return bool(self.futures.instances[s].jobs[at].name == name)
 
 
 def planned_rows(pure: Strategy, s: int) -> dict[str, list[Assignment]]:

@@ -56,8 +56,8 @@ HEAD = """# What nobody can do
 
 [`hindsched adversary`](../guides/adversary.md) searched futures for one to {minutes:g} minutes a
 row on a busy machine, near the generators' preset `small`. No online algorithm of the class,
-randomised or not, has a competitive ratio below the first number, none that does not randomise below
-the second. *Proven*:
+randomised or not, has a competitive ratio below the first number, none that does not randomise
+below the second. *Proven*:
 by certificates of the exact kernel; *by solver*: on the word of the program's solver. *Theorem*:
 what the paper promises of its algorithm at most on these futures, and what it assumes that does not
 hold on them. *Paper's*: the worst ratio found of its own algorithm by

@@ -59,7 +59,7 @@ class Violation:
         return " ".join(part for part in parts if part)
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.where} {self.detail}"
+        return f"{self.rule}: {self.where} {self.detail}".rstrip()
 
 
 @dataclass(frozen=True)

@@ -235,8 +235,8 @@ def test_payments_are_divided_by_what_is_left_unused():
     assert notes["tenant v pays"] == 2 * (4 + Fraction(1, 3))
     assert notes["tenant u gains"] == 4 * Fraction(3, 4) + Fraction(1, 3)  # slot 1, and its PS
     assert notes["tenant v gains"] == 4 * Fraction(1, 4) + 4  # alone in slot 2
-    assert [(v.rule, v.where, v.amount) for v in broken.violations] == [
-        ("(2)", "job B, slot 2, ps of nobody", Fraction(1, 3))
+    assert [(v.rule, v.where, v.resource, v.amount) for v in broken.violations] == [
+        ("(2)", "job B in slot 2", "ps", Fraction(1, 3))
     ]
 
 

@@ -64,7 +64,12 @@ def test_the_status_follows_from_the_gap(monkeypatch):
 
 
 LIES = {
-    "breaks a rule": ("toymax", ["s0", "s0"], {"bound": 7.0}, r"breaks \(3\) at slot 1, server s0"),
+    "breaks a rule": (
+        "toymax",
+        ["s0", "s0"],
+        {"bound": 7.0},
+        r"breaks \(3\): in slot 1 on server s0, 1 in all",
+    ),
     "too low a bound": ("toymax", BOTH, {"bound": 6.9}, "the bound"),
     "too high a bound": ("toymin", BOTH, {"bound": 7.1}, "the bound"),
     "called infeasible": ("toymax", ["s0"], {"status": Status.INFEASIBLE}, "infeasible"),

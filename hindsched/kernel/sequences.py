@@ -18,7 +18,7 @@ decide how much work that is, never what is true.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations, groupby
+from itertools import accumulate, groupby
 from operator import itemgetter, sub
 from typing import Any, NamedTuple
 
@@ -56,17 +56,22 @@ def placements(gpus: int, sizes: Sequence[int]) -> Iterator[Placement]:
     if gpus <= max(sizes):
         yield from (((at, gpus),) for at, size in enumerate(sizes) if size >= gpus)
         return
-    for count in range(1, len(sizes) + 1):
-        for whole in combinations(range(len(sizes)), count):
-            spend(20)
-            rest, base = (
-                gpus - sum(sizes[at] for at in whole),
-                tuple((at, sizes[at]) for at in whole),
-            )
-            if rest == 0:
-                yield base
-            others = (at for at in range(len(sizes)) if at not in whole and sizes[at] > rest > 0)
-            yield from ((*base, (at, rest)) for at in others)
+    largest, behind = max(sizes), [*accumulate(reversed(sizes), initial=0)][::-1]
+    stack: list[tuple[int, int, Placement]] = [(0, gpus, ())]
+    while stack:
+        at, rest, whole = stack.pop()
+        if at == len(sizes) or rest - behind[at] >= largest:
+            continue  # what is left never holds the rest
+        spend(20)
+        stack.append((at + 1, rest, whole))
+        if (left := rest - sizes[at]) >= 0:
+            taken = (*whole, (at, sizes[at]))
+            stack.append((at + 1, left, taken))
+            if left == 0:
+                yield taken
+            elif left < largest:
+                others = set(range(len(sizes))) - {server for server, _ in taken}
+                yield from ((*taken, (o, left)) for o in sorted(others) if sizes[o] > left)
 
 
 def responses(task: RigidTask, cuts: Sequence[int], paid: Callable[[int], int]) -> Memory:

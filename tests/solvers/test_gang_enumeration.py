@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import hindsched as hs
 from hindsched import kernel
 from hindsched.instances.gang.instance import GangInstance, gang_data
+from hindsched.kernel.sequences import placements
 from hindsched.solvers.certificates.file import verify_certificate
 
 
@@ -211,3 +212,41 @@ def test_so_few_jobs_are_proven_whatever_time_is_left(jobs):
     result = hs.solve(instance_of(log_normal(jobs, 5), [8], False), time_limit=1e-6)
     assert (result.status, result.method) == ("optimal", "sequences")
     assert result.certified_bound == result.objective
+
+
+@given(st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=6), st.integers(1, 30))
+def test_placements_are_all_whole_servers_and_part_of_one(sizes, gpus):
+    listed = list(placements(gpus, sizes))
+    if gpus <= max(sizes):
+        assert set(listed) == {((at, gpus),) for at, size in enumerate(sizes) if size >= gpus}
+        return
+    expected = set()
+    for count in range(1, len(sizes) + 1):
+        for whole in combinations(range(len(sizes)), count):
+            base = tuple((at, sizes[at]) for at in whole)
+            rest = gpus - sum(sizes[at] for at in whole)
+            if rest == 0:
+                expected.add(base)
+            others = set(range(len(sizes))) - set(whole)
+            expected |= {(*base, (at, rest)) for at in others if sizes[at] > rest > 0}
+    assert len(listed) == len(set(listed))
+    assert set(listed) == expected
+
+
+def test_many_servers_are_not_gone_through():
+    """A job of 64 GPUs stands on 8 of 64 servers; to list fewer first would take minutes."""
+    assert len(list(islice(placements(64, [8] * 64), 65))) == 65
+    jobs = [{"submit": 0, "duration": 100, "gpus": g, "weight": 1} for g in (64, 8)]
+    instance = instance_of(jobs, [8] * 64, True)
+    file = hs.solve(instance, time_limit=5).certificate.to_dict()
+    forged = {**file, "kind": "sequences", "prices": [{"started": 0, "gpus": []}]}
+    del forged["layout"]
+    with pytest.raises(hs.InputError, match="too much work"):
+        verify_certificate(instance, forged)
+
+
+def test_the_sense_is_the_family_s():
+    instance = instance_of(log_normal(4, 3), [8], False)
+    file = hs.solve(instance, time_limit=20).certificate.to_dict()
+    with pytest.raises(hs.InputError, match="must be min"):
+        verify_certificate(instance, {**file, "kind": "sequences", "sense": "max"})

@@ -91,7 +91,7 @@ def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
 
 def _mapping_pairs(where: str, text: str) -> list[tuple[str, int, str]]:
     """Servers of a table whose header names all three of `NAMED`; none of any other file."""
-    header, *rows = csv.reader(text.splitlines())
+    header, *rows = [*csv.reader(text.splitlines())] or [[]]
     names = [name.strip() for name in header]
     at = [next((names.index(word) for word in words if word in names), -1)
           for words in NAMED.values()]  # fmt: skip

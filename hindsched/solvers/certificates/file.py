@@ -195,6 +195,8 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
         raise InputError("bound", claimed, "must be finite")
     formulation = instance.check_formulation(data["formulation"])
     if data["kind"] == "sequences":
+        if data["sense"] != instance.sense:
+            raise InputError("sense", data["sense"], f"must be {instance.sense}")
         return VerifiedBound(verify_sequences(instance, data), float(claimed))
     layouts, is_tree, rows = row_layouts(instance.family), data["kind"] == "tree", data["prices"]
     if "layout" in data:

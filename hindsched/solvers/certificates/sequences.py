@@ -59,7 +59,8 @@ def verify_sequences(instance: Instance, data: Any) -> SequencesCertificate:
     if not isinstance(data["prices"], list) or not data["prices"]:
         raise InputError("prices", data["prices"], "must be the list of an enumeration's prices")
     try:
-        proven = kernel.bound(instance.to_dict(), data)
+        steps = {"steps": kernel.LIMITS["steps"]}
+        proven = kernel.bound(instance.to_dict(), data, limits=steps)
     except kernel.RefusedFile as refused:
         raise InputError("prices", data["instance"], str(refused)) from None
     return certify_sequences(instance, data["formulation"], proven.low, data["prices"])

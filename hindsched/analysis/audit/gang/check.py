@@ -111,7 +111,7 @@ def checked(log: Log, breaches: Breaches | None) -> LogCheck:
     found = [*log.facts, *map(note_sentence, notes)]
     if twice:
         found.append(f"{_plural(twice, 'row')} of the log {_stand(twice)} in it before, the same")
-    jobs, because = log.jobs, ""
+    jobs, because, by_kind = log.jobs, "", list[str]()
     if (jobs["completion"] - jobs["submit"] == jobs["ran"]).all():
         found.append(
             "no job waited: either there was nothing to schedule, or submissions are really starts"
@@ -122,7 +122,8 @@ def checked(log: Log, breaches: Breaches | None) -> LogCheck:
         because = "nobody says how many GPUs there are (--gpus or --servers)"
     else:
         found += _impossible(log, breaches.listed, held)
-        found += _by_kind(log, held)
+        by_kind = [*_by_kind(log, held)]
+        found += by_kind
         found += _never_used(log, peak, held)
         try:
             instance_of_log(log)
@@ -130,7 +131,7 @@ def checked(log: Log, breaches: Breaches | None) -> LogCheck:
             because = f"{error.where}: {error.value}: {error.rule}"
     out = sum(note["count"] for note in notes if note["done"] in UNJUDGED)
     left_out = any(note["done"] in (ASIDE, LEFT_OUT) and note["rule"] != NO_GPU for note in notes)
-    sound = not (left_out or twice or (breaches and breaches.listed))
+    sound = not (left_out or twice or by_kind or (breaches and breaches.listed))
     return LogCheck(
         log.source, log.rows_read, out, len(jobs),
         tuple(text.rstrip(".") for text in found), NOT if because else SOUND if sound else PARTLY,

@@ -86,10 +86,12 @@ class AuditVerdict:
         least = seconds(low, -1) if high is None or not self.best.is_point else seconds(high)
         if self.value < low * (1 - ROUNDING):
             return f"{text}; no schedule can be below {least} s."
-        if Bounds(low, self.value).is_point:
+        proven = high if high is not None and self.best.is_point else low
+        if self.value <= proven * (1 + ROUNDING):
             return f"{text}: that is optimal (no schedule can be below {least} s)."
         if self.best.is_point and high is not None:
-            factor = written_up(self.value / high)
+            factor = f"{self.value / high:.4g}"
+            factor = written_up(self.value / high) if factor == "1" else factor
             return f"{text}; the best possible is {seconds(high)} s: you take {factor} times that."
         most = "it" if high is None else f"{seconds(high, 1)} s"
         between = f"the best possible lies between {least} and {most}"

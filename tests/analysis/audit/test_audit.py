@@ -165,7 +165,8 @@ def test_policies_for_which_no_time_is_left_are_left_out_and_named(tmp_path: Pat
          "Your scheduler's weighted mean JCT is 150 s; the best possible is 100 s: you take "
          "1.5 times that."),
         (("mean-jct", 20.0, Bounds(15.0, 15.0)),
-         "Your scheduler's mean JCT is 20 s; the best possible is 15 s: you take 1.333 times that."),
+         "Your scheduler's mean JCT is 20 s; the best possible is 15 s: you take 1.333 times "
+         "that."),
         (("mean-jct", 1_000_001.0, Bounds(1e6, 1e6)),  # near is not optimal
          "Your scheduler's mean JCT is 1,000,001 s; the best possible is 1,000,000 s: you take "
          "1.000001 times that."),

@@ -140,7 +140,8 @@ def api() -> str:
 def home_of(value: object) -> str:
     if inspect.ismodule(value):
         return value.__name__
-    return f"{value.__module__}.{value.__qualname__}"  # type: ignore[attr-defined]
+    documented = value if hasattr(value, "__qualname__") else type(value)
+    return f"{value.__module__}.{documented.__qualname__}"
 
 
 def gallery() -> str:

@@ -72,6 +72,11 @@ def written_up(value: float | None) -> str:
     return _rounded(value, ROUND_CEILING)
 
 
+def written_near(value: float | None) -> str:
+    """Write a number that is known: like `written_down`, to the nearest."""
+    return _rounded(value, ROUND_HALF_EVEN)
+
+
 def _rounded(value: float | None, rounding: str, least: int = SIGNIFICANT) -> str:
     if value is None:
         return "?"

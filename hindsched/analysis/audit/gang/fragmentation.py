@@ -3,7 +3,8 @@
 Every schedule on the servers is one by kind, and every one by kind is one in the pool: a bound of
 the pool holds for all three, and a schedule on the servers is one of the pool. So the ends of the
 three intervals are in order, and each has its files: prices of the level's own instance (those of a
-coarser level, repeated for every kind, where they prove more), and a schedule of it.
+coarser level, repeated for every kind, where they prove more), and a schedule of it. Of a pool that
+was enumerated the first prices alone are repeated: there a finer level's bound may be the lower.
 
 A kind is short while jobs that name it alone wait for it in the log.
 """
@@ -139,7 +140,7 @@ def find_fragmentation(
 
 
 def repeated(certificate: Certificate, instance: GangInstance) -> Certificate:
-    """A coarser level's prices for each kind of a finer one: they prove the same."""
+    """A coarser level's prices for each kind of a finer one: alone they prove the same."""
     rows = certificate.rows
     assert isinstance(rows, IntervalRows)
     oracle = gang_oracle(instance, certificate.formulation, rows.cut)

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from hindsched import kernel
-from hindsched.analysis.bounds import Bounds, written_up
+from hindsched.analysis.bounds import Bounds, written_near
 from hindsched.arrays import Ints
 from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.times import SECOND
@@ -90,8 +90,7 @@ class AuditVerdict:
         if self.value <= proven * (1 + ROUNDING):
             return f"{text}: that is optimal (no schedule can be below {least} s)."
         if self.best.is_point and high is not None:
-            factor = f"{self.value / high:.4g}"
-            factor = written_up(self.value / high) if factor == "1" else factor
+            factor = written_near(self.value / high)
             return f"{text}; the best possible is {seconds(high)} s: you take {factor} times that."
         most = "it" if high is None else f"{seconds(high, 1)} s"
         between = f"the best possible lies between {least} and {most}"

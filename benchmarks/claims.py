@@ -25,15 +25,8 @@ from typing import Any
 import pandas as pd
 from jinja2 import StrictUndefined, Template
 from printed import differences, words_of
-
-from hindsched.analysis.figures.base import (
-    FULL_SEEDS,
-    FigureScale,
-    TraceInput,
-    figure,
-    figures,
-)
-from hindsched.analysis.figures.claims import (
+from properties import PROPERTIES
+from verdicts import (
     CONDITIONAL,
     DIRECTION,
     FAILED,
@@ -56,6 +49,8 @@ from hindsched.analysis.figures.claims import (
     measured,
     measured_words,
 )
+
+from hindsched.analysis.figures.base import FULL_SEEDS, Figure, FigureScale, TraceInput, figures
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "benchmarks/results/claims"
@@ -82,6 +77,13 @@ READINGS = {
 """Of what may be read in two ways, by family and the plan's word; the headline's is empty."""
 STANDS_FOR = {"batchsched-terminating": "batchsched"}
 """The algorithm of a headline that claims call by the other's name."""
+PART_AXES = ("capacity_fraction", "case")
+"""Axes that no paper draws: a part of them is no smaller scale, and verdicts name the part."""
+
+
+def experiments(family: str) -> dict[str, Figure]:
+    """Figures of a paper by number, and what this folder adds to them."""
+    return figures(family) | (PROPERTIES if family == "astraea" else {})
 
 
 @dataclass(frozen=True)
@@ -118,12 +120,14 @@ class Plan:
     @property
     def figures(self) -> list[str]:
         """Numbers of all figures that show the same table."""
-        known = figures(self.family)
+        known = experiments(self.family)
         same = [n for n, item in known.items() if item.run is known[self.figure].run]
         return [number for number in same if claims_of(self.family, number)]
 
     @property
     def command(self) -> str:
+        if self.figure in PROPERTIES:
+            return f"python benchmarks/claims.py --again {self.name}"
         parts = [f"hindsched figure {self.family} {self.figure}"]
         for name, values in self.settings.items():
             parts.append(f"--set {name}={json.dumps(values, separators=(',', ':'))}")
@@ -271,6 +275,13 @@ class KeptScale(FigureScale):
 
     kept: Path = Path()
     seconds: list[float] = field(default_factory=list)
+    ends: dict[str, bool] = field(default_factory=dict)  # of an axis: whether both are measured
+
+    def axis(self, name: str, full: Sequence[Any], quick: Sequence[Any]) -> list[Any]:
+        """Values of an axis."""
+        values = super().axis(name, full, quick)
+        self.ends[name] = full[0] in values and full[-1] in values
+        return values
 
     def once(self, key: Sequence[object], make: Callable[[], Any]) -> list[dict[str, Any]]:
         """Rows of one run: those that the file has under its key, or made now."""
@@ -300,16 +311,11 @@ def run(plan: Plan) -> None:
         kept=folder / f"{plan.name}.jsonl",
     )  # fmt: skip
     began = time.process_time()
-    frame = figure(plan.family, plan.figure).run(scale, lambda text: None)
+    frame = experiments(plan.family)[plan.figure].run(scale, lambda text: None)
     seconds = sum(scale.seconds) or time.process_time() - began
-    at_scale = replace(scale, settings=only_axes(plan, scale)).is_papers
+    at_scale = all(scale.ends.get(name, True) for name in plan.settings if name not in PART_AXES)
     store(plan, frame, commit, at_scale=at_scale, minutes=seconds / 60)
     print(f"{plan.name}: {seconds / 60:.1f} min", flush=True)
-
-
-def only_axes(plan: Plan, scale: FigureScale) -> dict[str, Any]:
-    """A plan's settings without those of its reading, which `differences` names."""
-    return {name: value for name, value in plan.settings.items() if name in scale.reaches_ends}
 
 
 def store(plan: Plan, frame: pd.DataFrame, commit: str, *, at_scale: bool, minutes: float) -> None:
@@ -376,7 +382,7 @@ def comes_out_again(name: str) -> bool:
         schemes = tuple(names[: max(1, int(len(names) * LONGEST_AGAIN / seconds))])
         stored = stored[stored["scheme"].isin(schemes)]
     scale = FigureScale(False, seeds, settings, where, schemes)
-    frame = figure(plan.family, plan.figure).run(scale, lambda text: None)
+    frame = experiments(plan.family)[plan.figure].run(scale, lambda text: None)
     again = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
     kept = [column for column in stored if column not in CLOCKED]
     try:

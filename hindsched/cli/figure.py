@@ -1,4 +1,4 @@
-"""``hindsched figure``: a paper's figure as CSV and PNG, and what it says of the paper's claims."""
+"""``hindsched figure``: a paper's figure as CSV and PNG."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from hindsched.cli import settings as opt
 from hindsched.cli.output import answer, console, say, show_rows
 from hindsched.errors import InputError
 
-VERDICT = ("claim", "the paper", "measured", "rule", "verdict")
-
 
 def figure(
     family: opt.Family,
@@ -25,14 +23,13 @@ def figure(
     output: opt.Folder = "results/figures",
     as_json: opt.Json = False,
 ) -> None:
-    """Run a paper's experiment; write CSV and PNG, and print a verdict on each of its claims.
+    """Run a paper's experiment; write CSV and PNG, and print the means that are drawn.
 
-    ``--quick`` prints the means that are drawn instead. Without matplotlib there is no PNG. A trace
-    is one in Philly's format.
+    What such tables say of the paper's claims: docs/results/claims.md. Without matplotlib there is
+    no PNG. A trace is one in Philly's format.
     """
     from hindsched.analysis import plot
     from hindsched.analysis.figures import base
-    from hindsched.analysis.figures.claims import claims_of, verdicts_on
     from hindsched.analysis.tables import to_csv
     from hindsched.instances.io import write_text
 
@@ -61,19 +58,13 @@ def figure(
         plot.save(experiment.picture(frame), png)
     else:
         say(plot.NO_PICTURES)
-    verdicts = verdicts_on(family, number, frame, at_scale=scale.is_papers)
     summary = {
         "family": family, "figure": number, "title": experiment.title,
-        "claim": "; ".join(claim.words for claim in claims_of(family, number)),
         "quick": quick, "seeds": seeds, "settings": chosen or None, "trace": from_trace,
         "rows": len(frame), "csv": str(csv), "png": str(png) if has_picture else None,
     }  # fmt: skip
-    if not answer(as_json, summary, {"settings": chosen, "verdicts": verdicts}):
-        return
-    if quick:
+    if answer(as_json, summary, {"settings": chosen}):
         show_rows(base.axis_words(experiment.plot.y), base.curves(frame, experiment.plot))
-    elif verdicts:
-        show_rows("", verdicts, VERDICT)
 
 
 def _setting_value(text: str) -> Any:

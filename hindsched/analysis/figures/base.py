@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 QUICK_SEEDS, FULL_SEEDS = 1, 5
 FROM_A_TRACE = ("jobs", "servers", "utility", "minibatch_scale")  # settings that hold there too
-# Axes that no paper draws: a part of them is no smaller scale, and verdicts name the part.
-OWN_AXES = ("capacity_fraction", "case")
 OnRow = Callable[[str], None]  # called after each finished run, for progress
 Axis = tuple[Sequence[Any], Sequence[Any]]  # values of a setting, in full and in quick mode
 Row = dict[str, Any]
@@ -58,22 +56,13 @@ class FigureScale:
     settings: Keywords = field(default_factory=dict, hash=False)
     trace: TraceInput | None = field(default=None, hash=False)  # to make the instances from
     schemes: tuple[str, ...] | None = None  # only these of the figure's
-    # Filled while the experiment runs: whether first and last full value of an axis are among those
-    # that it has now.
-    reaches_ends: dict[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    # Filled while the experiment runs: settings that it varies itself.
+    varied: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def once(self, key: Sequence[object], make: Callable[[], Iterable[Row] | Row]) -> list[Row]:
         """Rows of one run; whoever keeps finished runs knows it by its key."""
         made = make()
         return [made] if isinstance(made, dict) else list(made)
-
-    @property
-    def is_papers(self) -> bool:
-        """Whether what ran was of the paper's size: enough seeds, and axes to both their ends."""
-        varied = {name: value for name, value in self.settings.items() if name in self.reaches_ends}
-        if self.quick or self.seeds < FULL_SEEDS or varied.keys() != self.settings.keys():
-            return False
-        return all(self.reaches_ends[name] for name in varied if name not in OWN_AXES)
 
     def pick(self, full: object, quick: object) -> Any:
         """Choose between the full and the quick setting."""
@@ -95,7 +84,7 @@ class FigureScale:
             raise InputError(f"set.{name}", given, "must hold at least one value")
         if any(value in values[:index] for index, value in enumerate(values)):
             raise InputError(f"set.{name}", given, "must not hold a value twice")
-        self.reaches_ends[name] = full[0] in values and full[-1] in values
+        self.varied.add(name)
         return values
 
     def instance(
@@ -103,7 +92,7 @@ class FigureScale:
     ) -> Any:
         """Make one instance of the experiment; a setting that it varies itself is refused."""
         varied = varied or {}
-        given = {name: v for name, v in self.settings.items() if name not in self.reaches_ends}
+        given = {name: v for name, v in self.settings.items() if name not in self.varied}
         for name in given:
             if name in varied:
                 raise InputError(f"set.{name}", given[name], "is what this figure varies itself")

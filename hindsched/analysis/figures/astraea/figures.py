@@ -3,7 +3,6 @@
 Mini-batches take the printed times; ``--set minibatch_scale=0.1`` gives a tenth of them, as in the
 preset ``paper``. Figures 5 and 6 compare with an optimum and keep to the preset ``small``. Schemes
 that preempt are outside the offline problem's feasible set: their ratios are no competitive ratios.
-``P1`` to ``P4`` (`properties`) probe the properties that the paper claims.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Any
 import pandas as pd
 
 from hindsched.analysis.figures import base
-from hindsched.analysis.figures.astraea.properties import PROPERTIES, solution_of
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.generators.registry import generate
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
 
@@ -37,6 +36,12 @@ QUICK = {"servers": 10, "tenants": 3, "horizon": 200, "arrival_span": 12, "jobs"
 JOBS: dict[str, base.Axis] = {"jobs": ((40, 70, 100, 130, 160), (6, 12))}
 SERVERS: dict[str, base.Axis] = {"servers": ((20, 40, 60, 100, 140), (8, 14))}
 BY = {"jobs": JOBS, "servers": SERVERS}
+
+
+def solution_of(result: SimulationResult) -> AstraeaSolution:
+    """The run's solution with its family's methods."""
+    assert isinstance(result.solution, AstraeaSolution)
+    return result.solution
 
 
 def _revenue(run: SimulationResult) -> base.Row:
@@ -209,5 +214,4 @@ FIGURES = [
         ),
         base.Plot("tenants", "variance"),
     ),
-    *PROPERTIES,
 ]  # fmt: skip

@@ -10,21 +10,16 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from hindsched.analysis.figures.base import figures
-from hindsched.analysis.figures.claims import (
-    CaseResult,
-    Claim,
-    ClaimVerdict,
-    Rule,
-    claims,
-    condition_of,
-    judge_claim,
-    measured,
-    measured_words,
-)
-from hindsched.analysis.figures.measures import against, change, measure, spread, value
 from tests.scripts import script as load
 
+verdicts, measures = load("verdicts"), load("measures")
+CaseResult, Claim, ClaimVerdict = verdicts.CaseResult, verdicts.Claim, verdicts.ClaimVerdict
+Rule, claims, condition_of = verdicts.Rule, verdicts.claims, verdicts.condition_of
+judge_claim, measured, measured_words = (
+    verdicts.judge_claim, verdicts.measured, verdicts.measured_words,
+)  # fmt: skip
+against, change, measure = measures.against, measures.change, measures.measure
+spread, value = measures.spread, measures.value
 FAMILIES = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker")
 
 
@@ -210,28 +205,28 @@ def test_conditions_are_as_short_as_they_can_be():
     assert condition_of(ragged, cases) == "chosen well: in 5 of 6 cases"
 
 
+@pytest.fixture(scope="module")
+def script():
+    return load("claims")
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_claims_are_whole(family):
+def test_claims_are_whole(script, family):
     """Unique keys of the family; the figure exists, but for one that needs real training."""
     found = claims(family)
     assert len({item.key for item in found}) == len(found)
     for item in found:
         assert item.family == family
-        assert item.measure is None or item.figure in figures(family)
+        assert item.measure is None or item.figure in script.experiments(family)
         assert item.words
         assert item.quantity
         assert isinstance(item.rule, Rule)
 
 
-def test_every_figure_of_a_paper_has_a_claim():
+def test_every_figure_of_a_paper_has_a_claim(script):
     for family in FAMILIES:
         decided = {item.figure for item in claims(family)}
-        assert set(figures(family)) - decided <= {"ablation"}
-
-
-@pytest.fixture(scope="module")
-def script():
-    return load("claims")
+        assert set(script.experiments(family)) - decided <= {"ablation"}
 
 
 @pytest.fixture

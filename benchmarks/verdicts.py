@@ -1,6 +1,6 @@
 """What a paper claims in numbers, and whether an experiment's table bears it out.
 
-A claim is data, a line of ``figures/FAMILY/claims.json``: its words, the paper's number, the
+A claim is data, an object of ``printed/FAMILY.json``: its words, the paper's number, the
 quantity computed from the figure's table (`measures`; seed by seed, and case by case where the
 experiment has several), and the rule that the quantity has to meet.
 
@@ -20,17 +20,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from itertools import product
+from pathlib import Path
 from statistics import fmean, geometric_mean, median_high, stdev
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.figures.measures import Case, measure
-from hindsched.json_types import JsonObject
+from measures import Case, measure
 
 if TYPE_CHECKING:
     import pandas as pd
 
+PRINTED = Path(__file__).parent / "printed"
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 REPRODUCED, CONDITIONAL, FAILED = "reproduced", "reproduced if", "not reproduced"
@@ -228,11 +228,8 @@ class ClaimVerdict:
 
 @cache
 def claims(family: str) -> list[Claim]:
-    """All claims of a family's paper, in the paper's order; none without a paper."""
-    source = files("hindsched.analysis.figures") / family / "claims.json"
-    if not source.is_file():
-        return []
-    rows: list[dict[str, Any]] = json.loads(source.read_text(encoding="utf-8"))
+    """All claims of a family's paper, in the paper's order."""
+    rows: list[dict[str, Any]] = json.loads((PRINTED / f"{family}.json").read_text("utf-8"))
     return [Claim(words=row.pop("claim"), rule=Rule(**row.pop("rule")), **row) for row in rows]
 
 
@@ -314,25 +311,6 @@ def _judge_cases(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> C
     return ClaimVerdict(FAILED if set(outcomes) == {FAILS} else INCONCLUSIVE)
 
 
-def verdicts_on(
-    family: str, number: str, frame: pd.DataFrame, *, at_scale: bool = False
-) -> list[JsonObject]:
-    """Judge every claim that a figure decides."""
-    rows: list[JsonObject] = []
-    for claim in claims_of(family, number):
-        results = measured(claim, frame)
-        verdict = judge_claim(claim, results, at_scale=at_scale)
-        rows.append({
-            "key": claim.key, "place": claim.place, "claim": claim.words,
-            "the paper": claim.paper, "quantity": claim.quantity, "about": claim.about,
-            "measured": measured_words(claim, results), "rule": str(claim.rule),
-            "verdict": str(verdict),
-            "beside": "; ".join(f"{name}: {other}" for name, other in verdict.beside.items()),
-            "cases": to_data(results),
-        })  # fmt: skip
-    return rows
-
-
 def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
     """Say in which cases a claim holds, as short as it can be said: ``load = 1, jobs = 50``."""
 
@@ -364,17 +342,6 @@ def _said(name: str, values: Sequence[object]) -> str:
     if not any(isinstance(value, str) for value in values):
         return f"{name} = {listed}"
     return f"{name} {'are' if name.split(' of ')[0].endswith('s') else 'is'} {listed}"
-
-
-def to_data(results: Sequence[CaseResult]) -> list[JsonObject]:
-    """Write results as JSON data; a value that is no number is null."""
-
-    def plain(value: float) -> float | str | None:
-        if math.isnan(value):
-            return None
-        return float(f"{value:.6g}") if math.isfinite(value) else str(value)
-
-    return [{"case": dict(r.case), "values": [plain(value) for value in r.values]} for r in results]
 
 
 def measured_words(claim: Claim, results: Sequence[CaseResult]) -> str:

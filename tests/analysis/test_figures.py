@@ -20,7 +20,7 @@ from hindsched.errors import InputError
 from hindsched.instances.traces.table import load_trace
 
 NUMBERS = {
-    "astraea": {"4a", "4b", "4c", "4d", *map(str, range(5, 14)), "table-2", "P1", "P2", "P3", "P4"},
+    "astraea": {"4a", "4b", "4c", "4d", *map(str, range(5, 14)), "table-2"},
     "batchsched": {*map(str, range(2, 13)), "theorem-5"},
     "mlbroker": {*map(str, range(5, 18)), "table-4", "table-5", "ablation"},
 }
@@ -28,9 +28,6 @@ KEYS = {
     ("astraea", "4a"): ["jobs", "scheme"],
     ("astraea", "7"): ["tenant", "scheme"],
     ("astraea", "11"): ["jobs", "percent"],
-    ("astraea", "P1"): ["load", "instance", "tenant"],
-    ("astraea", "P2"): ["load", "instance", "job"],
-    ("astraea", "P3"): ["load", "instance", "job", "lie"],
     ("mlbroker", "15"): ["algorithm"],
     ("mlbroker", "table-4"): [],
     ("mlbroker", "table-5"): [],

@@ -2,6 +2,7 @@
 
 Each probe changes one thing and compares what a tenant ends with: its jobs' real revenue, plus what
 it gains, minus what it pays. Small instances at two loads; seeds are groups of them.
+``python benchmarks/claims.py --again astraea-P1`` runs the first.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hindsched.analysis.figures.astraea.figures import solution_of
 from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot, Row
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, tenant_alone
 from hindsched.instances.modes import modes
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.simulator import SimulationResult, simulate
-from hindsched.solutions.astraea.solution import AstraeaSolution
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
 
 Run = Callable[[FigureScale, OnRow], pd.DataFrame]
@@ -48,12 +49,6 @@ def probe(rows_of: Callable[[AstraeaInstance], Iterable[Row]], each: int) -> Run
 def run_astraea(instance: AstraeaInstance, settings: Keywords | None = None) -> SimulationResult:
     """Astraea with one round a batch."""
     return simulate(instance, "astraea", settings={**ROUNDS, **(settings or {})})
-
-
-def solution_of(result: SimulationResult) -> AstraeaSolution:
-    """The run's solution with its family's methods."""
-    assert isinstance(result.solution, AstraeaSolution)
-    return result.solution
 
 
 def incomes(result: SimulationResult, true: AstraeaInstance | None = None) -> dict[str, Fraction]:
@@ -213,7 +208,7 @@ def _outcome(gain: Fraction) -> str:
     return "less" if gain < -TOLERANCE else "the same"
 
 
-PROPERTIES = [
+PROPERTIES = {figure.number: figure for figure in (
     Figure(
         "P1", "Batch sharing incentive: a tenant's income together and alone",
         probe(sharing_incentive, 10), Plot("alone", "together", "load", "points"),
@@ -230,4 +225,4 @@ PROPERTIES = [
         "P4", "Gain as you contribute: shares of offers and of gains", probe(contribution, 10),
         Plot("contributed", "gained", "load", "points"),
     ),
-]  # fmt: skip
+)}  # fmt: skip

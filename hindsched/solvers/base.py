@@ -6,10 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, family_module
-from hindsched.solutions.base import Solution
 from hindsched.solvers.oracles.base import PlacingOracle, PricingOracle
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ Method: TypeAlias = "Callable[[Instance, str, SolveOptions, Progress | None], Re
 
 
 class FamilySolvers(ABC):
-    """A family's oracles, methods and search; what it does not override is generic.
+    """A family's oracles and methods; what it does not override is generic.
 
     ``SOLVERS`` of the family's module ``solvers/families/FAMILY/solvers.py`` is an object of its
     subclass. Modules that load a solver are imported where they are needed.
@@ -54,13 +52,6 @@ class FamilySolvers(ABC):
 
     def methods(self) -> dict[str, Method] | None:
         """Methods of `solve` by name; None: `generic_methods`."""
-        return None
-
-    def search(
-        self, oracle: PlacingOracle, prices: Floats, *, seed: int = 0,
-        start: Solution | None = None,
-    ) -> Any:  # fmt: skip
-        """The search of schedules, with the methods of `NeighbourhoodSearch`; None: it searches."""
         return None
 
 

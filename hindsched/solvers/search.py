@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -57,9 +56,6 @@ HOT, COLD = 5e-3, 1e-4
 FIRST_CYCLE, LONGEST_CYCLE = 125, 1000
 """Neighbourhoods in the first cycle; each further one is twice as long, up to the longest. At its
 end residual capacities are computed anew and the best solution returns."""
-
-
-Search = Any  # a `NeighbourhoodSearch`, or a family's own search that has its public methods
 
 
 class NeighbourhoodSearch:

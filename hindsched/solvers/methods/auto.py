@@ -29,7 +29,7 @@ from hindsched.solvers.door.result import Progress, Reports, Result, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.methods import base
 from hindsched.solvers.parallel import SideBySide, threads_of
-from hindsched.solvers.search import NeighbourhoodSearch, Search
+from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import NodeSolutions
 from hindsched.solvers.tree.node_program import column_generation_bound
@@ -68,7 +68,7 @@ class BoundAndSearch(base.Run):
         on_progress: Progress | None = None, incumbent: Solution | None = None,
     ) -> None:  # fmt: skip
         super().__init__(instance, formulation, options, on_progress, stop, METHOD)
-        self.search: Search | None = None
+        self.search: NeighbourhoodSearch | None = None
         self.offer(incumbent or base.serve_nobody(instance, formulation))
         self._given = self.known.solution
         self._worth = self.known.objective
@@ -210,12 +210,10 @@ class BoundAndSearch(base.Run):
         if given is not None and base.better(served, given) is given and given.assignments():
             self.search = self._new_search(self.options.seed, given)
 
-    def _new_search(self, seed: int, start: Solution | None) -> Search:
+    def _new_search(self, seed: int, start: Solution | None) -> NeighbourhoodSearch:
         servers = placing_oracle(self.oracle.instance, self.oracle.formulation)
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
-        family = family_solvers(servers.instance.family)
-        search: Search | None = family.search(servers, prices, seed=seed, start=start)
-        return search or NeighbourhoodSearch(servers, prices, seed=seed, start=start)
+        return NeighbourhoodSearch(servers, prices, seed=seed, start=start)
 
     def _bound_for(self, clock: Clock) -> None:
         while not self._ends(clock) and not self.bounding.converged:

@@ -28,7 +28,7 @@ from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import count_work, interrupted, now
 from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle
 from hindsched.solvers.oracles.decisions import BranchDecision
-from hindsched.solvers.search import Search
+from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram
 
 DIVE_EVERY = 3
@@ -238,7 +238,7 @@ class BranchAndBound:
 class NodeSolutions:
     """Goes on with a search of schedules on real servers under the nodes' prices."""
 
-    def __init__(self, oracle: PricingOracle, search: Search) -> None:
+    def __init__(self, oracle: PricingOracle, search: NeighbourhoodSearch) -> None:
         self.oracle, self.search, self._interrupted = oracle, search, interrupted()
         self._begun = self._last = now()
         self._spent, self._in_vain = 0.0, 0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from hindsched.arrays import Floats
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solvers.base import Method
@@ -15,7 +12,6 @@ from hindsched.solvers.families.batchsched.oracle import (
     BatchschedServers,
 )
 from hindsched.solvers.families.windows.solvers import WindowSolvers
-from hindsched.solvers.oracles.base import PlacingOracle
 
 
 class BatchschedSolvers(WindowSolvers):
@@ -35,12 +31,6 @@ class BatchschedSolvers(WindowSolvers):
         from hindsched.solvers.families.batchsched.methods import METHODS
 
         return METHODS
-
-    def search(self, oracle: PlacingOracle, prices: Floats, **more: Any) -> Any:
-        """A search over windows, if jobs run in one and amounts are whole numbers of 64 bits."""
-        from hindsched.solvers.families.batchsched.search import search_of
-
-        return search_of(oracle, prices, **more)
 
 
 SOLVERS = BatchschedSolvers()

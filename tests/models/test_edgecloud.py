@@ -36,9 +36,6 @@ def agrees(tiny, formulation):
     assert found.objective == pytest.approx(best)
     assert found.bound == pytest.approx(best, abs=1e-4)
     assert found.solution.violations() == []
-    if formulation == "literal":
-        printed = solve_program(offline_program(tiny, formulation, form="printed").pyomo)
-        assert printed.objective == pytest.approx(best)
 
 
 @settings(max_examples=60)
@@ -115,12 +112,9 @@ def test_relaxations_are_ordered(tiny):
     assert literal <= moved + 1e-6
 
 
-@pytest.mark.parametrize(
-    ("formulation", "form"),
-    [("no-migration", "strong"), ("literal", "slots"), ("literal", "printed")],
-)
+@pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("ps", [(0, 1), (1, 0), (1, 1)])
-def test_the_parameter_servers_of_locked_jobs_are_taken(formulation, form, ps):
+def test_the_parameter_servers_of_locked_jobs_are_taken(formulation, ps):
     """A job of 3 slots stops in slots 4 to 6, where a locked one holds the only PS, or does not."""
     up = {"a": 0, "cloud": 0}
     servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"] * ps[0]}]
@@ -133,7 +127,7 @@ def test_the_parameter_servers_of_locked_jobs_are_taken(formulation, form, ps):
         {"ps": where, "from": 4, "to": 6},
     ]
     past = Commitments(now=2, assignments={"j0": promised}, locked=frozenset({"j0"}))
-    program = offline_program(tiny, formulation, form=form, commitments=past)
+    program = offline_program(tiny, formulation, commitments=past)
     assert solve_program(program.pyomo).objective == 6 + (4 if sum(ps) == 2 else 7)
     found = program.extract()
     assert found.violations() == []

@@ -31,7 +31,7 @@ PROGRAMS = {
         ("optional,modes", "printed"), ("optional,modes", "modes"),
         ("must-complete,modes", "printed"), ("optional,preemptive", "slots"),
     ],
-    "edgecloud": [("literal", "printed"), ("literal", "slots"), ("no-migration", "strong")],
+    "edgecloud": [("literal", "printed"), ("no-migration", "strong")],
     "mlbroker": [("paper", "printed"), ("tight", "disaggregated")],
     "gang": [
         ("non-preemptive", "printed"), ("non-preemptive", "starts"), ("preemptive", "printed"),

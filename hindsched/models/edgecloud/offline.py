@@ -3,8 +3,8 @@
 ``no-migration`` (default) is problem (2) with every chunk on one worker, which is what A_online may
 do; ``literal`` is (2) as printed, which lets work move and split: another problem, with another
 optimum. Both carry the storage rows of problem (7) where storage is limited. The paper's rules are
-in ``printed.py``, tighter ones in ``problem_two.py``, the linear relaxations (4) and (8) and their
-duals in ``relaxations.py``.
+in ``printed.py``, the tight ones without migration in ``no_migration.py``, the linear relaxations
+(4) and (8) and their duals in ``relaxations.py``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from hindsched.arrays import Floats
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.models import base
 from hindsched.models.algebra import Expr, Model
+from hindsched.models.edgecloud.no_migration import no_migration_program
 from hindsched.models.edgecloud.printed import printed_program
-from hindsched.models.edgecloud.problem_two import problem_two
 from hindsched.models.edgecloud.relaxations import build_dual
 from hindsched.models.edgecloud.sets import (
     BYTES_A_CELL,
@@ -38,10 +38,7 @@ from hindsched.solutions.edgecloud.list_schedule import Past, read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, place_parameter_servers
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 
-FORMS: dict[str, tuple[str, ...]] = {
-    "no-migration": ("strong",),
-    "literal": ("slots", base.PRINTED),
-}
+FORMS = {"no-migration": ("strong",), "literal": (base.PRINTED,)}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -72,7 +69,6 @@ class EdgecloudProgram(ProblemTwo, base.OfflineProgram[EdgecloudSolution]):
         last = [solution.completion(job.name) or 0 for job in instance.jobs]
         counts: Counter[tuple[str, object]] = Counter()
         seen: set[tuple[int, int]] = set()
-        printed = self.form == base.PRINTED
         for key in ps_of_holds(instance, solution.holds.rows()):
             counts["z" if len(key) == 3 else "z_cloud", key] = 1
         for (j, s), most in solution.stored_chunks().items():
@@ -92,7 +88,7 @@ class EdgecloudProgram(ProblemTwo, base.OfflineProgram[EdgecloudSolution]):
                 if place < cloud:
                     counts["y", (j, place, t)] += 1
                 else:
-                    counts["y_cloud" if printed else "k1" if zeta else "k", (j, t)] += 1
+                    counts["y_cloud", (j, t)] += 1
         counts.update({("C", (j, t)): t <= last[j] for j, t in self.model.C})
         counts.update({("zeta", j): int(solution.all_cloud[j]) for j in self.model.zeta})
         for variable in self.model.component_objects(pyo.Var):
@@ -156,7 +152,7 @@ def build_offline(
         model = printed_program(instance, sorted([*past.open_jobs, *ends]), slots, relax)
         fix_past(model, instance, past)
     else:
-        model = problem_two(sets, formulation, relax)
+        model = no_migration_program(sets, relax)
     return EdgecloudProgram(
         instance=instance, formulation=formulation, form=form, relaxed=relax, sets=sets, model=model
     )
@@ -204,7 +200,10 @@ def build_subproblem(
     """A job's part of (2), prices 0, everything free: its time and what its workers cost."""
     past, last = Past(open_jobs=[position]), {position: _last_at_any_prices(instance, position)}
     sets = read_sets(instance, formulation, past, last)
-    m = problem_two(sets, formulation)
+    if formulation == "literal":
+        m = printed_program(instance, [position], last[position])
+    else:
+        m = no_migration_program(sets)
     cells = sorted({key[1:] for key in m.y})
     m.price = pyo.Param(cells, mutable=True, initialize=0.0, within=pyo.Reals)
     m.residual = pyo.Param(cells, mutable=True, initialize=1.0, within=pyo.Reals)
@@ -260,8 +259,7 @@ def _literal(m: Model, f: EdgecloudSets, j: int) -> list[ChunkRun]:
     for (i, w, t), works in m.y.items():
         if i == j and t >= f.past.now:
             units[t] += [(w, 0)] * round(works.value)
-    in_cloud = m.component("y_cloud") or (m.k1 if zeta else m.k)
-    for (i, t), workers in in_cloud.items():
+    for (i, t), workers in m.y_cloud.items():
         if i == j and t >= f.past.now:
             units[t] += [(cloud, number) for number in range(round(workers.value))]
     lanes: dict[tuple[int, int], int] = {}  # chunk of each unit in the slot before

@@ -41,7 +41,8 @@ class EdgecloudSets:
     has_cloud: dict[int, bool]  # whether the cloud has a worker for it
     from_cloud: dict[int, int]  # first slot in which the cloud may train (2i)
     waits: dict[int, bool]  # whether chunks may have to wait in the cloud, for a worker or a PS
-    known: dict[int, int]  # last slot in which the job is unfinished whatever is done
+    # last slot in which the job is unfinished whatever is done, where no chunk moves
+    known: dict[int, int]
     last: dict[int, int]  # last slot that it may need
     done: dict[int, dict[int, list[int]]]  # slots done by each started chunk, by worker
     places: dict[int, list[int]]  # workers of the job's type
@@ -96,14 +97,13 @@ def read_sets(
             known[j] = max(run.last for run in past.rows if run.job == j)
             continue
         known[j] = r[j] + lone_time(instance, j, formulation) - 1
-        if formulation != "literal":  # a chunk is trained in one place, from now on
-            ends = [
-                max(past.now, r[j] + int(instance.upload[j, s])) + int(instance.edge_slots[j])
-                for s, _ in instance.places(instance.jobs[j])
-            ]
-            if instance.has_cloud(instance.jobs[j]):
-                ends.append(from_cloud[j] + int(instance.cloud_slots[j]))
-            known[j] = max(known[j], min(ends) - 1)
+        ends = [  # a chunk is trained in one place, from now on
+            max(past.now, r[j] + int(instance.upload[j, s])) + int(instance.edge_slots[j])
+            for s, _ in instance.places(instance.jobs[j])
+        ]
+        if instance.has_cloud(instance.jobs[j]):
+            ends.append(from_cloud[j] + int(instance.cloud_slots[j]))
+        known[j] = max(known[j], min(ends) - 1)
     before = EdgecloudSolution(instance, Runs.of(past.rows), Runs.of([]), formulation)
     return EdgecloudSets(
         instance, past, jobs,
@@ -233,26 +233,23 @@ class EdgecloudNames(DeclarativeProgram):
             ("job", "chunks"): "xc",
             ("job", "jobs"): "zeta",
             ("job", "slots of job time a chunk"): "alpha eq_4a",
-            ("job", ""): "no_migration",
-            ("job, slot | job", ""): "eq_2g",
+            ("job", ""): "no_migration eq_2g",
             ("job", "share"): "cut_mean_busy_time",
             ("job, worker | job, server, slot", "chunks"): "x",
-            ("job, server", "chunks"): "N",
             ("job, slot", "jobs"): "C",
-            ("job, slot", "workers"): "k k1 y_cloud eq_6a_cloud",
+            ("job, slot", "workers"): "k y_cloud eq_6a_cloud",
             ("job, slot", "PSs"): "a a_cloud z_cloud",
             ("job, slot", ""): "pi eq_2e eq_2e_cloud eq_2e_one eq_2i_cloud eq_2j_order",
-            ("job, slot", "slots of job time a chunk"): "eq_2c_cloud",
             ("job, slot", "slots of job time a worker-slot"): "eq_4e",
             ("job, worker, slot", "workers"): "y",
-            ("job, worker, slot", ""): "eq_2i",
+            ("job, worker, slot", ""): "eq_2i eq_2h",
             ("job, worker, slot", "slots of job time a worker-slot"): "residual_capacity",
             ("job, PS, slot", "PSs"): "z",
             ("job, PS, slot", ""): "eq_2h_ps",
             ("job, server, slot", "chunks"): "S",
             ("job, server, slot, side", ""): "eq_7c",
-            ("job, worker, slot | job, slot", ""): "eq_2h eq_2j",
-            ("job, server, slot", "slots of job time a chunk"): "eq_7a eq_7a_peak",
+            ("job, worker, slot | job, slot", ""): "eq_2j",
+            ("job, server, slot", "slots of job time a chunk"): "eq_7a",
             ("job, group, slot", "workers"): "eq_6a",
             ("job, all in cloud, slot", "chunks"): "s",
             ("job, all in cloud, slot", ""): "eq_2j_start",

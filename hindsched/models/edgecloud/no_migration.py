@@ -1,24 +1,17 @@
-"""Problem (2) without migration and with it, as tight mixed-integer programs of some open jobs.
+"""Problem (2) without migration as a tight mixed-integer program of some open jobs.
 
 ``y[j,w,t]``       1 if edge worker w trains job j in slot t
 ``zeta[j]``        1 if the whole job, with its PS, is in the cloud
 ``C[j,t]``         1 while job j is unfinished
-``a``, ``a_cloud`` [j,t]: 1 if the job needs a PS, and in the cloud; where the cloud's are finite
-``S[j,s,t]``       the job's chunks that server s stores; where storage is limited
-
-``no-migration`` keeps every chunk on one worker, which is what A_online is allowed to do. Chunks of
-a job are identical and so is their order on a worker, so no chunk index is needed. (2e) and (2f)
-bind only where the cloud's PSs are finite, as n_j for zeta = 0 does not depend on where the PS is.
-
 ``x[j,w]``         chunks of job j on edge worker w
 ``xc[j]``          chunks of job j in the cloud while zeta = 0
 ``s[j,z,t]``       chunks that start in the cloud in slot t, z = zeta
+``a``, ``a_cloud`` [j,t]: 1 if the job needs a PS, and in the cloud; where the cloud's are finite
+``S[j,s,t]``       the job's chunks that server s stores; where storage is limited
 
-``literal`` lets work move and split from slot to slot, as (2) does, whose printed form stands in
-`printed.py`; here slots in which nothing can run are left out, and the PSs where they cannot bind.
-
-``k``, ``k1`` [j,t]  cloud workers that train job j in slot t while zeta = 0, and while zeta = 1
-``N[j,s]``         chunks of job j that server s stores
+Every chunk is kept on one worker, which is what A_online is allowed to do. Chunks of a job are
+identical and so is their order on a worker, so no chunk index is needed. (2e) and (2f) bind only
+where the cloud's PSs are finite, as n_j for zeta = 0 does not depend on where the PS is.
 """
 
 from __future__ import annotations
@@ -50,9 +43,6 @@ NOTATION = {
     r"\bar x_j": ("xc", "chunks in the cloud while the PS is elsewhere"),
     r"\beta_{jz}(t)": ("s", "chunks that start in the cloud in slot t, z = zeta"),
     r"\ell_{jz}": ("edge_slots", "slots of a chunk in the cloud, z = zeta"),
-    "k_j(t)": ("k", "cloud workers of the job while the PS is elsewhere"),
-    r"\bar k_j(t)": ("k1", "cloud workers while everything is there"),
-    "N_{js}": ("N", "chunks that the server ever stores"),
     r"\sigma_{js}(t)": ("S", "chunks that the server stores in slot t"),
     "a_j(t)": ("a", "1 if the job needs a PS"),
     r"\bar a_j(t)": ("a_cloud", "1 if it needs one in the cloud"),
@@ -60,61 +50,32 @@ NOTATION = {
 }  # fmt: skip
 EACH_JOB, EACH_SLOT = (rf"\quad \forall j \in [J]{more}" for more in ("", r", t \in [T]"))
 AT_EDGE = r"\sum_{w \in \mathcal{W}_j} y_{jw}(t)"
-CLOUD = {
-    "no-migration": r"\sum_{z \in \{0, 1\}} \sum_{t - \ell_{jz} < t' \le t} \beta_{jz}(t')",
-    "literal": r"k_j(t) + \bar k_j(t)",
-}
-STORED = {"no-migration": r"\sum_{w \in \mathcal{W}_j \cap s} x_{jw}", "literal": "N_{js}"}
-BUSY = {
-    "no-migration": r"\sum_{z \in \{0, 1\}} \sum_t (t + \ell_{jz} - r_j) \beta_{jz}(t)",
-    "literal": r"\sum_t \Bigl( \tfrac{t + 1/2 - r_j}{\ell_j} + \tfrac{1}{2} \Bigr) k_j(t)"
-    r" + \sum_t \Bigl( \tfrac{t + 1/2 - r_j}{\bar\ell_j} + \tfrac{1}{2} \Bigr) \bar k_j(t)",
-}
-OWN = {
-    "no-migration": {
-        "eq_2b": r"\sum_{t \in [T]} y_{jw}(t) = \ell_j x_{jw},"
-        rf" {EACH_JOB}, w \in \mathcal{{W}}_j",
-        "eq_2b_cloud": r"\sum_{t \in [T]} \beta_{jz}(t) = z D_j \zeta_j + (1 - z) \bar x_j,"
-        rf" {EACH_JOB}, z \in \{{0, 1\}}",
-        "eq_2c": r"\sum_{w \in \mathcal{W}_j} x_{jw} + \bar x_j + D_j \zeta_j = D_j,"
-        rf" {EACH_JOB}",
-        "eq_2j_start": r"\beta_{jz}(t) \le D_j c_j(t + \ell_{jz} - 1),"
-        rf" {EACH_SLOT}, z \in \{{0, 1\}}",
-    },
-    "literal": {
-        "eq_2b": rf"\sum_{{t \in [T]}} \Bigl( {AT_EDGE} + k_j(t) \Bigr)"
-        rf" \ge D_j \ell_j (1 - \zeta_j), {EACH_JOB}",
-        "eq_2b_cloud": rf"\sum_{{t \in [T]}} \bar k_j(t) \ge D_j \bar\ell_j \zeta_j, {EACH_JOB}",
-        "eq_2c": rf"{AT_EDGE} + k_j(t) \le D_j c_j(t), {EACH_SLOT}",
-        "eq_2c_cloud": rf"\bar k_j(t) \le D_j c_j(t), {EACH_SLOT}",
-        "eq_2g": rf"{AT_EDGE} + k_j(t) \le D_j (1 - \zeta_j), {EACH_SLOT}",
-        "eq_2h": rf"\bar k_j(t) \le D_j \zeta_j, {EACH_SLOT}",
-        "eq_7a_peak": r"N_{js} \ge \sum_{w \in \mathcal{W}_j \cap s} y_{jw}(t),"
-        rf" {EACH_SLOT}, s \in [S]",
-    },
-}
-
-
-def equations(formulation: str) -> dict[str, str]:
-    """The rules of a formulation without a history."""
-    of_type = printed.EACH_TYPE
-    return OWN[formulation] | {
-        name: printed.EQUATIONS[name] for name in ("objective", "eq_2d", "eq_2j_order")
-    } | {
-        "eq_2d_cloud": rf"\sum_{{j \in \kappa}} \Bigl( {CLOUD[formulation]} \Bigr)"
-        rf" \le \bar W_\kappa, {of_type}",
-        "eq_2e": rf"{AT_EDGE} + {CLOUD[formulation]} \le D_j a_j(t), {EACH_SLOT}",
-        "eq_2e_cloud": rf"\bar a_j(t) \ge a_j(t) + \zeta_j - 1, {EACH_SLOT}",
-        "eq_2f": rf"\sum_{{j \in \kappa}} a_j(t) \le P_\kappa, {of_type}",
-        "eq_2f_cloud": rf"\sum_{{j \in \kappa}} \bar a_j(t) \le \bar P_\kappa, {of_type}",
-        "eq_2j": rf"y_{{jw}}(t) \le c_j(t), {EACH_SLOT}, w \in \mathcal{{W}}_j",
-        "cut_mean_busy_time": r"D_j \sum_{t \ge r_j} c_j(t) \ge \sum_{t, w}"
-        r" \Bigl( \tfrac{t + 1/2 - r_j}{\ell_j} + \tfrac{1}{2} \Bigr) y_{jw}(t)"
-        rf" + {BUSY[formulation]}, {EACH_JOB}",
-        "eq_7a": rf"\sigma_{{js}}(t) \ge {STORED[formulation]} - D_j (1 - c_j(t)),"
-        rf" {EACH_SLOT}, s \in [S]",
-        "eq_7b": r"\sum_{j \in [J]} u_j \sigma_{js}(t) \le U_s, \quad \forall s \in [S], t \in [T]",
-    }  # fmt: skip
+IN_CLOUD = r"\sum_{z \in \{0, 1\}} \sum_{t - \ell_{jz} < t' \le t} \beta_{jz}(t')"
+EQUATIONS = {
+    name: printed.EQUATIONS[name] for name in ("objective", "eq_2d", "eq_2j_order")
+} | {
+    "eq_2b": r"\sum_{t \in [T]} y_{jw}(t) = \ell_j x_{jw},"
+    rf" {EACH_JOB}, w \in \mathcal{{W}}_j",
+    "eq_2b_cloud": r"\sum_{t \in [T]} \beta_{jz}(t) = z D_j \zeta_j + (1 - z) \bar x_j,"
+    rf" {EACH_JOB}, z \in \{{0, 1\}}",
+    "eq_2c": r"\sum_{w \in \mathcal{W}_j} x_{jw} + \bar x_j + D_j \zeta_j = D_j,"
+    rf" {EACH_JOB}",
+    "eq_2d_cloud": rf"\sum_{{j \in \kappa}} \Bigl( {IN_CLOUD} \Bigr)"
+    rf" \le \bar W_\kappa, {printed.EACH_TYPE}",
+    "eq_2e": rf"{AT_EDGE} + {IN_CLOUD} \le D_j a_j(t), {EACH_SLOT}",
+    "eq_2e_cloud": rf"\bar a_j(t) \ge a_j(t) + \zeta_j - 1, {EACH_SLOT}",
+    "eq_2f": rf"\sum_{{j \in \kappa}} a_j(t) \le P_\kappa, {printed.EACH_TYPE}",
+    "eq_2f_cloud": rf"\sum_{{j \in \kappa}} \bar a_j(t) \le \bar P_\kappa, {printed.EACH_TYPE}",
+    "eq_2j": rf"y_{{jw}}(t) \le c_j(t), {EACH_SLOT}, w \in \mathcal{{W}}_j",
+    "eq_2j_start": r"\beta_{jz}(t) \le D_j c_j(t + \ell_{jz} - 1),"
+    rf" {EACH_SLOT}, z \in \{{0, 1\}}",
+    "cut_mean_busy_time": r"D_j \sum_{t \ge r_j} c_j(t) \ge \sum_{t, w}"
+    r" \Bigl( \tfrac{t + 1/2 - r_j}{\ell_j} + \tfrac{1}{2} \Bigr) y_{jw}(t)"
+    rf" + \sum_{{z \in \{{0, 1\}}}} \sum_t (t + \ell_{{jz}} - r_j) \beta_{{jz}}(t), {EACH_JOB}",
+    "eq_7a": r"\sigma_{js}(t) \ge \sum_{w \in \mathcal{W}_j \cap s} x_{jw}"
+    rf" - D_j (1 - c_j(t)), {EACH_SLOT}, s \in [S]",
+    "eq_7b": r"\sum_{j \in [J]} u_j \sigma_{js}(t) \le U_s, \quad \forall s \in [S], t \in [T]",
+}  # fmt: skip
 
 
 Running = Mapping[tuple[int, int], list[Expr]]
@@ -124,20 +85,20 @@ Parts = tuple[Running, Mapping[int, Expr], Mapping[tuple[int, int], Expr]]
 2", and the chunks that a server ever stores, by (job, server)."""
 
 
-def problem_two(f: EdgecloudSets, formulation: str, relax: bool = False) -> Model:
-    """Problem (2) of the open jobs."""
-    m = pyo.ConcreteModel(f"edgecloud_{formulation.replace('-', '_')}")
+def no_migration_program(f: EdgecloudSets, relax: bool = False) -> Model:
+    """Problem (2) of the open jobs, without migration."""
+    m = pyo.ConcreteModel("edgecloud_no_migration")
     add_variables(m, f, relax)
-    cloud, mean_end, stored = (literal if formulation == "literal" else no_migration)(m, f, relax)
+    cloud, mean_end, stored = place_chunks(m, f, relax)
     add_capacities(m, f, cloud)
     add_completion(m, f, mean_end)
     add_parameter_servers(m, f, cloud, relax)
     add_storage(m, f, stored)
-    set_equations(m, equations(formulation), NOTATION)
+    set_equations(m, EQUATIONS, NOTATION)
     return m
 
 
-def no_migration(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
+def place_chunks(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
     """Every chunk on one worker."""
     # a job is at the edge as well (z = 0) or wholly in the cloud (z = 1)
     length = {(j, z): (f.edge_slots, f.cloud_slots)[z][j] for j in f.jobs for z in (0, 1)}
@@ -215,80 +176,6 @@ def no_migration(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
         for j, s in f.limited_storage
     }
     return cloud, mean_end, stored
-
-
-def literal(m: Model, f: EdgecloudSets, relax: bool) -> Parts:
-    """Work may move and split."""
-    done = {j: sum(map(sum, f.done[j].values())) for j in f.jobs}
-    open_ = [
-        (j, t) for j in f.jobs for t in range(f.from_cloud[j], f.last[j] + 1) if f.has_cloud[j]
-    ]
-
-    def is_alone_there(j: int, t: int) -> bool:
-        """Whether a job that is wholly in the cloud may still run in a slot."""
-        left = -(-(f.chunks[j] * f.cloud_slots[j] - done[j]) // f.chunks[j])
-        return not m.zeta[j].fixed and (f.waits[j] or t < f.from_cloud[j] + left)
-
-    most = {"domain": integer_domain(relax), "bounds": lambda _, j, t: (0, f.chunks[j])}
-    m.k = pyo.Var(open_, **most, doc="(2) cloud workers while the PS is elsewhere")
-    m.k1 = pyo.Var(
-        [key for key in open_ if is_alone_there(*key)], **most,
-        doc="(2) cloud workers while everything is there",
-    )  # fmt: skip
-    at_edge = (((j, t), works) for (j, _, t), works in m.y.items())
-    mixed: dict[tuple[int, int], list[Expr]] = grouped([*at_edge, *m.k.items()])
-    slots = {j: [t for i, t in mixed if i == j] for j in f.jobs}
-
-    @m.Constraint(f.jobs, doc="(2b) all epochs over all chunks are trained")
-    def eq_2b(m: Model, j: int) -> Expr:
-        need = f.chunks[j] * f.edge_slots[j]
-        trained = total(part for t in slots[j] for part in mixed[j, t])
-        return trained + need * m.zeta[j] >= need - done[j]
-
-    @m.Constraint(
-        [j for j in f.jobs if not m.zeta[j].fixed],
-        doc="(2b) all of them, where everything is in the cloud",
-    )
-    def eq_2b_cloud(m: Model, j: int) -> Expr:
-        trained = total(m.k1[j, t] for t in slots[j] if (j, t) in m.k1) + done[j]
-        return trained >= f.chunks[j] * f.cloud_slots[j] * m.zeta[j]
-
-    @m.Constraint(list(mixed), doc="(2c) one worker a chunk at most, none after the completion")
-    def eq_2c(m: Model, j: int, t: int) -> Expr:
-        return total(mixed[j, t]) <= f.chunks[j] * unfinished(m, f, j, t)
-
-    @m.Constraint(list(m.k1), doc="(2c) the same in the cloud")
-    def eq_2c_cloud(m: Model, j: int, t: int) -> Expr:
-        return m.k1[j, t] <= f.chunks[j] * unfinished(m, f, j, t)
-
-    @m.Constraint(list(mixed), doc="(2g) nothing at the edge while everything is in the cloud")
-    def eq_2g(m: Model, j: int, t: int) -> Expr:
-        if m.zeta[j].fixed:
-            return pyo.Constraint.Skip
-        return total(mixed[j, t]) <= f.chunks[j] * (1 - m.zeta[j])
-
-    @m.Constraint(list(m.k1), doc="(2h) nothing of the kind unless everything is in the cloud")
-    def eq_2h(m: Model, j: int, t: int) -> Expr:
-        return m.k1[j, t] <= f.chunks[j] * m.zeta[j]
-
-    cloud = {key: [each[key] for each in (m.k, m.k1) if key in each] for key in open_}
-    mean_end = {
-        j: total(share(f, j, t, f.edge_slots[j]) * m.k[j, t] for t in slots[j] if (j, t) in m.k)
-        + total(share(f, j, t, f.cloud_slots[j]) * m.k1[j, t] for t in slots[j] if (j, t) in m.k1)
-        for j in f.jobs
-    }
-    m.N = pyo.Var(
-        [key for key in f.limited_storage if any(key == (j, f.server[w]) for j, w, _ in m.y)],
-        bounds=lambda _, j, s: (f.stored.get((j, s), 0), f.chunks[j]),
-        doc="(7) chunks that a server stores",
-    )
-    there = grouped(((j, f.server[w], t), works) for (j, w, t), works in m.y.items())
-
-    @m.Constraint([key for key in there if key[:2] in m.N], doc="(7a) it stores what it trains")
-    def eq_7a_peak(m: Model, j: int, s: int, t: int) -> Expr:
-        return m.N[j, s] >= total(there[j, s, t])
-
-    return cloud, mean_end, dict(m.N.items())
 
 
 def unfinished(m: Model, f: EdgecloudSets, j: int, t: int) -> Expr:

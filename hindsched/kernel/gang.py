@@ -229,43 +229,53 @@ class Problem(ScenarioProblem):
         """Bound by enumeration of what is stated, rounded up to what an objective can be.
 
         Prices are a list: ``{"started": k, "gpus": rows}`` holds from when k jobs are begun. GPUs
-        of one pool are taken together in the largest number that all jobs ask for multiples of.
+        of pools are taken together in the largest number that all jobs ask for multiples of.
         """
         known = (self.kind, self.goal) == ("non-preemptive", "completion")
         require(known, "kind: only of completions of jobs in one piece")
-        require(len(self.kinds) == 1, "kind: no such bound of GPUs of several kinds")
         require(certificate.get("layout", "intervals") == "intervals", "layout: unknown")
         jobs, seconds, stages = self.listed(), Fraction(self.seconds), certificate["prices"]
         together = 1 if self.consolidated else gcd(*(job.g for job in jobs))
         widths = [job.g // together for job in jobs]
-        sizes = sorted(self.sizes.values())
+        servers = sorted((size, self.kind_of[name]) for name, size in self.sizes.items())
         if not self.consolidated:
-            sizes = [min(self.room // together, sum(widths))]
+            pools = [(min(n // together, sum(widths)), kind) for kind, n in self.kinds.items()]
+            servers = sorted(pools)
         step = common_step(job.w * seconds for job in jobs)
         least = ceiling(reading.number(certificate["bound"], "bound") / step)
         require(all(set(stage) == {"started", "gpus"} for stage in stages), "prices: unknown keys")
         begins = [integer(stage["started"], 0, "prices") for stage in stages]
         rising = begins == sorted(set(begins)) and begins[:1] == [0] and begins[-1] < len(jobs)
         require(rising, "prices: started must rise from 0")
-        tables = [
-            price_steps({"gpus": stage["gpus"]}, "", {"": self.room}, together * seconds / step)[0]
-            for stage in stages
+        axis = "gpu_kind" if len(self.kinds) > 1 else ""
+        listed = [
+            price_steps(
+                {"gpus": stage["gpus"]}, axis, self.kinds if axis else {"": self.room},
+                together * seconds / step,
+            ) for stage in stages
+        ]  # fmt: skip
+        scale = lcm(*(x.denominator for tables in listed for _, levels in tables for x in levels))
+        by_stage = [
+            {
+                kind: (cuts, Steps(cuts, [int(level * scale) for level in levels]).paid)
+                for kind, (cuts, levels) in zip(self.kinds, tables, strict=True)
+            }
+            for tables in listed
         ]
-        scale = lcm(*(x.denominator for _, levels in tables for x in levels))
-        steps = [Steps(cuts, [int(level * scale) for level in levels]) for cuts, levels in tables]
         tasks = [
             sequences.RigidTask(job.s, job.p, width, int(job.w * seconds / step) * scale)
             for job, width in zip(jobs, widths, strict=True)
         ]
         priced = [
-            (part.cuts, part.paid)
-            for part, (first, last) in zip(steps, pairwise([*begins, len(jobs)]), strict=True)
+            prices
+            for prices, (first, last) in zip(by_stage, pairwise([*begins, len(jobs)]), strict=True)
             for _ in range(last - first)
         ]
-        sequences.require_none_below(
-            tasks, sizes, [list(sequences.placements(width, sizes)) for width in widths],
-            priced, (least - 1) * scale + 1, tell,
-        )  # fmt: skip
+        places = [
+            sequences.by_kind(width, servers, job.kinds)
+            for job, width in zip(jobs, widths, strict=True)
+        ]
+        sequences.require_none_below(tasks, servers, places, priced, (least - 1) * scale + 1, tell)
         return point(least * step)
 
     @classmethod

@@ -2,8 +2,8 @@
 
 Jobs in one piece whose costs rise with their completions: some optimal schedule starts them in a
 sequence, each as early as its placement and the start of the one in front of it allow. All that
-those behind need to know is when each GPU becomes free. The judge makes all sequences, a job longer
-in each layer, and drops
+those behind need to know is when each GPU becomes free. A job stands on GPUs of one of its kinds.
+The judge makes all sequences, a job longer in each layer, and drops
 
 - a job that starts when another could be complete that is not begun: this one goes in front;
 - what prices prove to cost as much as is stated: what the begun jobs cost, the best responses of
@@ -17,7 +17,7 @@ decide how much work that is, never what is true.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import itemgetter, sub
 from typing import Any, NamedTuple
@@ -25,8 +25,11 @@ from typing import Any, NamedTuple
 from .reading import Progress, require, spend
 
 Row = tuple[tuple[int, ...], ...]
-"""When the GPUs of each server become free, in order; a pool is one server."""
+"""When the GPUs of each server become free, in order; a pool (of a kind) is one server."""
 Placement = tuple[tuple[int, int], ...]  # servers by position, GPUs on each
+Steps = tuple[Sequence[int], Callable[[int], int]]  # cuts and running integral of prices
+ByKind = Mapping[str, Sequence[Placement]]
+Server = tuple[int, str]  # GPUs and their kind
 State = tuple[int, int, Row]  # the begun jobs as bits, what they cost, when GPUs become free
 
 
@@ -51,27 +54,35 @@ class Memory(dict[int, int]):
         return value
 
 
-def placements(gpus: int, sizes: Sequence[int]) -> Iterator[Placement]:
-    """All on one server; where none is so large, whole servers and part of one at most."""
-    if gpus <= max(sizes):
-        yield from (((at, gpus),) for at, size in enumerate(sizes) if size >= gpus)
+def placements(gpus: int, servers: Placement, largest: int) -> Iterator[Placement]:
+    """All on one server; where none is so large (`largest` is), whole ones and part of one."""
+    if gpus <= largest:
+        yield from (((at, gpus),) for at, size in servers if size >= gpus)
         return
-    largest, behind = max(sizes), [*accumulate(reversed(sizes), initial=0)][::-1]
+    behind = [*accumulate((size for _, size in reversed(servers)), initial=0)][::-1]
     stack: list[tuple[int, int, Placement]] = [(0, gpus, ())]
     while stack:
-        at, rest, whole = stack.pop()
-        if at == len(sizes) or rest - behind[at] >= largest:
+        place, rest, whole = stack.pop()
+        if place == len(servers) or rest - behind[place] >= largest:
             continue  # what is left never holds the rest
         spend(20)
-        stack.append((at + 1, rest, whole))
-        if (left := rest - sizes[at]) >= 0:
-            taken = (*whole, (at, sizes[at]))
-            stack.append((at + 1, left, taken))
+        stack.append((place + 1, rest, whole))
+        if (left := rest - servers[place][1]) >= 0:
+            taken = (*whole, servers[place])
+            stack.append((place + 1, left, taken))
             if left == 0:
                 yield taken
             elif left < largest:
-                others = set(range(len(sizes))) - {server for server, _ in taken}
-                yield from ((*taken, (o, left)) for o in sorted(others) if sizes[o] > left)
+                others = sorted({*servers} - {*taken})
+                yield from ((*taken, (at, left)) for at, size in others if size > left)
+
+
+def by_kind(gpus: int, servers: Sequence[Server], kinds: Sequence[str]) -> ByKind:
+    """Placements of a job on each of its kinds that has any."""
+    on = {k: tuple((at, n) for at, (n, kind) in enumerate(servers) if kind == k) for k in kinds}
+    largest = max(size for listed in on.values() for _, size in listed)
+    found = {kind: list(placements(gpus, listed, largest)) for kind, listed in on.items()}
+    return {kind: listed for kind, listed in found.items() if listed}
 
 
 def responses(task: RigidTask, cuts: Sequence[int], paid: Callable[[int], int]) -> Memory:
@@ -101,15 +112,16 @@ def left_of(paid: Callable[[int], int], last: int) -> Memory:
     return Memory(lambda time: paid(time) - paid(last))
 
 
-def after(row: Row, placement: Placement, start: int, end: int) -> Row:
-    """When GPUs become free once a job runs; servers of one size in order of that."""
-    held = dict(placement)
-    servers = []
+def after(
+    servers: Sequence[Server], row: Row, placement: Placement, start: int, end: int
+) -> Row:  # fmt: skip
+    """When GPUs become free once a job runs; servers that are alike in order of that."""
+    held, made = dict(placement), list[tuple[Server, tuple[int, ...]]]()
     for at, free in enumerate(row):
         count = held.get(at, 0)
         left = [time if time > start else start for time in free[count:]]
-        servers.append(tuple(sorted(left + [end] * count)))
-    return tuple(servers if len(servers) == 1 else sorted(servers, key=lambda s: (len(s), s)))
+        made.append((servers[at], tuple(sorted(left + [end] * count))))
+    return tuple(free for _, free in sorted(made))
 
 
 def thin(states: list[State], weights: Sequence[int]) -> list[State]:
@@ -136,47 +148,55 @@ def thin(states: list[State], weights: Sequence[int]) -> list[State]:
 
 
 def require_none_below(
-    tasks: Sequence[RigidTask], sizes: Sequence[int], places: Sequence[Sequence[Placement]],
-    priced: Sequence[tuple[Sequence[int], Callable[[int], int]]], least: int, tell: Progress,
+    tasks: Sequence[RigidTask], servers: Sequence[Server], places: Sequence[ByKind],
+    priced: Sequence[Mapping[str, Steps]], least: int, tell: Progress,
 ) -> None:  # fmt: skip
     """Refuse unless every schedule costs at least `least`.
 
-    `priced` are cuts and running integral of the prices by layer, free of charge from the last cut
-    on; `sizes` rise, and `places` are each job's placements.
+    `priced` are the prices of each kind by layer, free of charge from the last cut on; `servers`
+    are in order, and `places` are each job's placements.
     """
     weights, everything = [task.cost for task in tasks], range(len(tasks))
-    spend(100 * sum(sizes))
-    row: Row = tuple((0,) * size for size in sizes)
+    anywhere = [[at for listed in on.values() for at in listed] for on in places]
+    gpus = sum(size for size, _ in servers)
+    spend(100 * gpus)
+    row: Row = tuple((0,) * size for size, _ in servers)
     layer: list[State] = [(0, 0, row)]
     known: Any = None
     for depth, prices in enumerate(priced):
         tell(depth, len(tasks), "layer")
         if known is not prices:
-            known, (cuts, paid) = prices, prices
-            best = [responses(task, cuts, paid) for task in tasks]
-            worth = left_of(paid, cuts[-1])
-            spend(20 * len(tasks) * len(cuts))
+            known = prices
+            best = [
+                {kind: responses(task, *prices[kind]) for kind in on}
+                for task, on in zip(tasks, places, strict=True)
+            ]
+            worth = {kind: left_of(paid, cuts[-1]) for kind, (cuts, paid) in prices.items()}
+            spend(20 * len(tasks) * sum(len(cuts) for cuts, _ in prices.values()))
         states: list[State] = []
         for begun, cost, row in layer:
             rest = [j for j in everything if not begun >> j & 1]
-            placed = sum(len(places[j]) for j in rest)
+            placed = sum(len(anywhere[j]) for j in rest)
             spend(10 + len(tasks) + placed)
-            begins = {j: [earliest(tasks[j], row, at) for at in places[j]] for j in rest}
+            begins = {j: [earliest(tasks[j], row, at) for at in anywhere[j]] for j in rest}
             soonest = min(min(begins[j]) + tasks[j].p for j in rest)
             for j in rest:
                 others = [i for i in rest if i != j]
-                for at, start in zip(places[j], begins[j], strict=True):
+                for at, start in zip(anywhere[j], begins[j], strict=True):
                     if start >= soonest:
                         continue
-                    spend(20 + placed + sum(sizes))
+                    spend(20 + placed + gpus)
                     end = start + tasks[j].p
-                    spent, free = cost + weights[j] * (end - tasks[j].s), after(row, at, start, end)
-                    bound = spent
+                    spent = cost + weights[j] * (end - tasks[j].s)
+                    bound, free = spent, after(servers, row, at, start, end)
                     if others:
-                        bound += sum(sum(map(worth.__getitem__, server)) for server in free)
+                        for (_, kind), times in zip(servers, free, strict=True):
+                            bound += sum(map(worth[kind].__getitem__, times))
                     for i in others:
-                        place = min(earliest(tasks[i], free, each) for each in places[i])
-                        bound += best[i][place]
+                        bound += min(
+                            best[i][kind][min(earliest(tasks[i], free, each) for each in listed)]
+                            for kind, listed in places[i].items()
+                        )
                     if bound < least:
                         states.append((begun | 1 << j, spent, free))
         layer = thin(states, weights)

@@ -22,48 +22,55 @@ from hindsched.solvers.certificates.file import verify_certificate
 
 @st.composite
 def few_jobs(draw):
-    """Up to five jobs, in a pool or on servers, and the factor by which their times are longer."""
-    servers = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    """Up to five jobs, in pools of GPUs of one kind or two, or on servers, and longer times."""
+    kinds = draw(st.sampled_from(["A", "AB"]))
+    servers = draw(st.lists(st.tuples(st.integers(1, 3), st.sampled_from(kinds)), min_size=1,
+                            max_size=3))  # fmt: skip
     consolidated = draw(st.booleans())
-    room = sum(servers)
-    job = st.fixed_dictionaries({
-        "submit": st.integers(0, 8), "duration": st.integers(1, 8), "gpus": st.integers(1, room),
-        "weight": st.sampled_from([1, 2, 0.5, 3.25]),
-    })  # fmt: skip
-    jobs = draw(st.lists(job, min_size=1, max_size=4 if consolidated else 5))
-    factor = draw(st.sampled_from([1, 7, 3600]))
-    return jobs, servers if consolidated else [room], consolidated, factor
+    rooms = {kind: sum(size for size, of in servers if of == kind) for _, kind in servers}
+    jobs = []
+    for _ in range(draw(st.integers(1, 4 if consolidated else 5))):
+        names = draw(st.lists(st.sampled_from(sorted(rooms)), unique=True))
+        job = {key: draw(st.integers(low, 8)) for key, low in (("submit", 0), ("duration", 1))}
+        gpus = draw(st.integers(1, max(rooms[kind] for kind in names or rooms)))
+        weight = draw(st.sampled_from([1, 2, 0.5, 3.25]))
+        job |= {"gpus": gpus, "weight": weight} | ({"gpu_kinds": names} if names else {})
+        jobs.append(job)
+    return jobs, servers, consolidated, draw(st.sampled_from([1, 7, 3600]))
 
 
-def instance_of(jobs, sizes, consolidated, factor=1):
-    """The instance with longer times."""
+def instance_of(jobs, servers, consolidated, factor=1):
+    """The instance with longer times; servers are GPUs, or GPUs and their kind."""
     records = [
         {**job, "name": f"j{i}"} | {key: factor * job[key] for key in ("submit", "duration")}
         for i, job in enumerate(jobs)
     ]
-    servers = [{"name": f"s{i}", "gpus": size} for i, size in enumerate(sizes)]
-    cluster = (
-        {"servers": servers, "placement": "consolidated"} if consolidated else {"gpus": sizes[0]}
-    )
-    return GangInstance.parse(gang_data("few", records, **cluster))
+    if isinstance(servers[0], int):
+        servers = [(size, "A") for size in servers]
+    listed = [{"name": f"s{i}", "gpus": n, "gpu_kind": k} for i, (n, k) in enumerate(servers)]
+    placement = "consolidated" if consolidated else "pool"
+    return GangInstance.parse(gang_data("few", records, servers=listed, placement=placement))
 
 
-def brute_force(jobs, sizes):
+def brute_force(jobs, servers, consolidated=False):
     """Least cost: all orders and placements, each job as early as it fits."""
-    everywhere = range(len(sizes))
+    if not consolidated:
+        kinds = {kind for _, kind in servers}
+        servers = [(sum(n for n, of in servers if of == kind), kind) for kind in kinds]
+    sizes = [size for size, _ in servers]
 
-    def places(gpus):
-        if gpus <= max(sizes):
-            return [{h: gpus} for h in everywhere if sizes[h] >= gpus]
+    def places(job):
+        gpus, kinds = job["gpus"], job.get("gpu_kinds") or {kind for _, kind in servers}
+        mine = [[h for h, (_, kind) in enumerate(servers) if kind == k] for k in kinds]
+        if gpus <= max(sizes[h] for on in mine for h in on):
+            return [{h: gpus} for on in mine for h in on if sizes[h] >= gpus]
         found = []
-        for count in range(1, len(sizes) + 1):
-            for whole in combinations(everywhere, count):
+        for on in mine:
+            for whole in (w for count in range(1, len(on) + 1) for w in combinations(on, count)):
                 held = {h: sizes[h] for h in whole}
                 rest = gpus - sum(held.values())
                 found += [held] * (rest == 0)
-                found += [
-                    {**held, h: rest} for h in everywhere if h not in held and 0 < rest < sizes[h]
-                ]
+                found += [{**held, h: rest} for h in on if h not in held and 0 < rest < sizes[h]]
         return found
 
     end = max(job["submit"] for job in jobs) + sum(job["duration"] for job in jobs)
@@ -73,7 +80,7 @@ def brute_force(jobs, sizes):
         if not left:
             best[0] = min(best[0], cost)
         for job in left if cost < best[0] else ():
-            for held in places(job["gpus"]):
+            for held in places(job):
                 start = job["submit"]
                 while any(
                     used[h][start : start + job["duration"]].max() + n > sizes[h]
@@ -90,19 +97,21 @@ def brute_force(jobs, sizes):
     return best[0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(few_jobs())
 def test_the_optimum_is_that_of_brute_force_and_the_kernel_proves_no_more(drawn):
-    jobs, sizes, _, factor = drawn
+    jobs, servers, consolidated, factor = drawn
     instance = instance_of(*drawn)
     result = hs.solve(instance, time_limit=20)
-    assert result.objective == result.bound == brute_force(jobs, sizes) * factor
+    best = brute_force(jobs, servers, consolidated) * factor
+    assert result.objective == result.bound == best
     file = result.certificate.to_dict()
     assert kernel.bound(instance.to_dict(), file, kernel.LIMITS).low == result.bound
     assert verify_certificate(instance, json.loads(json.dumps(file))).bound == result.bound
-    if file["kind"] == "sequences":
-        with pytest.raises(kernel.RefusedFile, match="a schedule costs less"):
-            kernel.bound(instance.to_dict(), {**file, "bound": result.bound + factor / 4})
+    forged = {**file, "kind": "sequences", "bound": result.bound + factor / 4}
+    forged |= {"prices": [{"started": 0, "gpus": []}]} if file["kind"] != "sequences" else {}
+    with pytest.raises(kernel.RefusedFile, match="a schedule costs less"):
+        kernel.bound(instance.to_dict(), {k: v for k, v in forged.items() if k != "layout"})
 
 
 def log_normal(jobs, seed):
@@ -198,7 +207,7 @@ def test_the_cheapest_sequence_of_some_jobs_is_not_always_the_one_to_go_on_with(
     ]
     instance = instance_of(jobs, [3], False)
     result = hs.solve(instance, time_limit=20)
-    assert result.objective == result.bound == brute_force(jobs, [3]) == 36
+    assert result.objective == result.bound == brute_force(jobs, [(3, "A")]) == 36
     file = {**result.certificate.to_dict(), "kind": "sequences"}
     file["prices"] = [{"started": 0, "gpus": []}]
     assert kernel.bound(instance.to_dict(), file).low == 36
@@ -216,7 +225,7 @@ def test_so_few_jobs_are_proven_whatever_time_is_left(jobs):
 
 @given(st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=6), st.integers(1, 30))
 def test_placements_are_all_whole_servers_and_part_of_one(sizes, gpus):
-    listed = list(placements(gpus, sizes))
+    listed = list(placements(gpus, tuple(enumerate(sizes)), max(sizes)))
     if gpus <= max(sizes):
         assert set(listed) == {((at, gpus),) for at, size in enumerate(sizes) if size >= gpus}
         return
@@ -235,7 +244,7 @@ def test_placements_are_all_whole_servers_and_part_of_one(sizes, gpus):
 
 def test_many_servers_are_not_gone_through():
     """A job of 64 GPUs stands on 8 of 64 servers; to list fewer first would take minutes."""
-    assert len(list(islice(placements(64, [8] * 64), 65))) == 65
+    assert len(list(islice(placements(64, tuple(enumerate([8] * 64)), 8), 65))) == 65
     jobs = [{"submit": 0, "duration": 100, "gpus": g, "weight": 1} for g in (64, 8)]
     instance = instance_of(jobs, [8] * 64, True)
     file = hs.solve(instance, time_limit=5).certificate.to_dict()

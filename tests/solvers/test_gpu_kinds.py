@@ -24,6 +24,7 @@ from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.gang.by_kind import improve_kinds
 from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.families.gang.replay import POLICIES, incumbents, replay
+from hindsched.solvers.families.gang.search import well_annealed
 from tests.second_opinion.settle import settle
 from tests.strategies.gang import tiny_instances
 
@@ -110,7 +111,7 @@ def test_jobs_move_on_their_kinds() -> None:
              for n in range(15)]  # fmt: skip
     instance = of([*JOBS, *short])
     worst = replay(instance, "fifo")
-    better = improve_kinds(worst, Clock(0.5), 0)
+    better = improve_kinds(worst, Clock(0.5), well_annealed)
     assert better.violations() == []
     assert better.objective() < worst.objective()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hindsched import kernel
 from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.instances.traces.capacity import said_capacity
+from hindsched.solvers.families.gang.prices import certify_without_prices
 
 LOG = pd.DataFrame({
     "job": ["a", "b", "c", "d"], "submit": 0, "start": [0, 7200, 0, 0],
@@ -32,15 +34,15 @@ def test_three_levels_and_the_short_kind(tmp_path: Path) -> None:
     assert [level.bounds.upper for level in cost.levels] == [
         pytest.approx(3600 * hours / 4) for hours in (7, 8, 8)
     ]
-    for coarse, fine in zip(cost.levels, cost.levels[1:], strict=False):
-        assert coarse.certificate.bound <= fine.certificate.bound
+    assert [level.bounds.lower for level in cost.levels] == [3600 * h / 4 for h in (7, 8, 8)]
+    assert cost.price().is_point
     short = cost.kinds.iloc[0]
     assert short["kind"] == "V100"
     assert short[["jobs", "waited", "short_hours", "user"]].tolist() == [2, 14400, 2.0, "v"]
     assert short[["worst_from", "worst_to"]].tolist() == ["0", "3600"]
     assert short["users_share"] == 1.0
     assert "Shortest is V100" in cost.sentence()
-    assert cost.price().lower <= 8 / 7 <= cost.price().upper
+    assert cost.price().lower == pytest.approx(8 / 7)
     found.write(tmp_path)
     for stem, level in zip(("2-by-kind", "3-on-the-servers"), cost.levels[1:], strict=True):
         instance, certificate, best = (
@@ -51,6 +53,16 @@ def test_three_levels_and_the_short_kind(tmp_path: Path) -> None:
         assert level.certificate.bound <= bound.low <= judged.objective.low
         assert judged.feasible
     assert "What servers and kinds of GPUs cost" in (tmp_path / "audit.html").read_text()
+
+
+def test_what_is_proven_of_the_pool_holds_for_its_servers() -> None:
+    """Their own certificate proves less, where their own search had no time."""
+    cost = hs.audit(LOG.assign(gpu_kinds=""), servers="2x1,1x2", time_limit=4).fragmentation
+    pool, fine = cost.levels
+    idle = certify_without_prices(fine.instance, "non-preemptive")
+    fine = replace(fine, certificate=idle)
+    assert fine.bounds.lower == pool.bounds.lower > idle.bound / 4
+    assert replace(cost, levels=(pool, fine)).rows()[1]["bound_of"] == "one pool"
 
 
 def test_servers_without_kinds_have_two_levels() -> None:

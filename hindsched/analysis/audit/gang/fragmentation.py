@@ -1,10 +1,9 @@
 """What kinds of GPUs and servers cost: the best possible in one pool, by kind, on the servers.
 
-Every schedule on the servers is one by kind, and every one by kind is one in the pool: a bound of
-the pool holds for all three, and a schedule on the servers is one of the pool. So the ends of the
-three intervals are in order, and each has its files: prices of the level's own instance (those of a
-coarser level, repeated for every kind, where they prove more), and a schedule of it. Of a pool that
-was enumerated the first prices alone are repeated: there a finer level's bound may be the lower.
+Every schedule on the servers is one by kind, and every one by kind is one in the pool, of the same
+jobs at the same cost. So a coarser level's certificate holds for the finer ones, and `Level.proof`
+is the level whose certificate proves most; a schedule on the servers is made one of the pool. The
+ends of the intervals are in order, and each level's files are those of its own instance.
 
 A kind is short while jobs that name it alone wait for it in the log.
 """
@@ -12,7 +11,7 @@ A kind is short while jobs that name it alone wait for it in the log.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,10 @@ from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.times import SECOND
 from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.solution import GangRows, GangSolution, use_over_time
-from hindsched.solvers.certificates.certificate import Certificate, certify
+from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.api import solve
-from hindsched.solvers.families.gang.oracle import IntervalRows, gang_oracle
+from hindsched.solvers.families.gang.oracle import IntervalRows
+from hindsched.solvers.families.gang.prices import certify_without_prices
 
 IN_POOL, BY_KIND, ON_SERVERS = "one pool", "by kind", "on the servers"
 
@@ -41,6 +41,13 @@ class Level:
     instance: GangInstance
     certificate: Certificate = field(repr=False)
     best: GangSolution | None = field(repr=False)
+    coarser: Level | None = field(repr=False, default=None)
+
+    @property
+    def proof(self) -> Level:
+        """The level whose certificate proves this one's bound: itself, or a coarser one."""
+        proof = self if self.coarser is None else self.coarser.proof
+        return self if self.certificate.bound >= proof.certificate.bound else proof
 
     @property
     def bounds(self) -> Bounds:
@@ -48,7 +55,7 @@ class Level:
         weights, below = self.instance.exact_weights
         jobs = sum(weights) / below
         found = None if self.best is None else self.best.objective() / jobs
-        return Bounds(self.certificate.bound / jobs, found)
+        return Bounds(self.proof.certificate.bound / jobs, found)
 
 
 @dataclass(frozen=True)
@@ -92,9 +99,11 @@ class Fragmentation:
     def rows(self) -> list[JsonObject]:
         """A row a level."""
         return [
-            {"level": level.name, "bound": level.bounds.lower, "best_found": level.bounds.upper}
-            for level in self.levels
-        ]
+            {
+                "level": level.name, "bound": level.bounds.lower, "bound_of": level.proof.name,
+                "best_found": level.bounds.upper,
+            } for level in self.levels
+        ]  # fmt: skip
 
     def to_dict(self) -> JsonObject:
         """JSON data."""
@@ -124,28 +133,18 @@ def find_fragmentation(
     for name, instance in levels:
         say(f"bound and search {name}")
         result = solve(instance, formulation=formulation, time_limit=seconds / len(levels))
-        certificate = repeated(found[-1].certificate, instance)
-        if result.certificate is not None and result.certificate.is_better_than(certificate):
-            certificate = result.certificate
+        certificate = result.certificate or certify_without_prices(instance, formulation)
         best = result.solution if isinstance(result.solution, GangSolution) else None
         found.append(Level(name, instance, certificate, best))
     for number in range(len(found) - 1, 0, -1):  # a finer level's schedule is the coarser one's
         fine, coarse = found[number].best, found[number - 1]
         if fine is not None and (coarse.best is None or fine.objective() < coarse.best.objective()):
-            best = coarsened(fine, coarse.instance)
-            found[number - 1] = Level(coarse.name, coarse.instance, coarse.certificate, best)
+            found[number - 1] = replace(coarse, best=coarsened(fine, coarse.instance))
+    for number in range(1, len(found)):
+        found[number] = replace(found[number], coarser=found[number - 1])
     priced = next((level for level in found if level.instance.has_kinds), None)
     kinds = pd.DataFrame(columns=["waited"]) if priced is None else _kind_rows(log, priced)
     return Fragmentation(tuple(found), kinds)
-
-
-def repeated(certificate: Certificate, instance: GangInstance) -> Certificate:
-    """A coarser level's prices for each kind of a finer one: alone they prove the same."""
-    rows = certificate.rows
-    assert isinstance(rows, IntervalRows)
-    oracle = gang_oracle(instance, certificate.formulation, rows.cut)
-    repeats = len(oracle.rows.kinds) // len(rows.kinds)
-    return certify(oracle, np.tile(certificate.prices, repeats))
 
 
 def coarsened(solution: GangSolution, instance: GangInstance) -> GangSolution:

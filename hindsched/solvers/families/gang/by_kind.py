@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hindsched.arrays import Ints
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.solutions.gang.solution import GangRows, GangSolution
+from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
 from hindsched.solvers.door.work import Clock
-from hindsched.solvers.families.gang.search import SequenceSearch, can_move
+from hindsched.solvers.families.gang.search import can_move
 
 
 def kinds_held(solution: GangSolution) -> Ints:
@@ -34,7 +36,9 @@ def pool_of_kind(instance: GangInstance, kind: int, jobs: Ints) -> GangInstance:
     )  # fmt: skip
 
 
-def improve_kinds(known: GangSolution, clock: Clock, seed: int) -> GangSolution:
+def improve_kinds(
+    known: GangSolution, clock: Clock, improve: Callable[[GangSolution, Clock], GangSolution]
+) -> GangSolution:
     """Move jobs in one piece in time, each on the kind where a schedule has it.
 
     Each kind has a share of the clock's time by the jobs on it.
@@ -46,10 +50,10 @@ def improve_kinds(known: GangSolution, clock: Clock, seed: int) -> GangSolution:
         pool = pool_of_kind(instance, kind, members) if members.size else None
         if pool is None or not can_move(members.size, pool.total_gpus):
             continue
-        search = SequenceSearch(pool, known.formulation, seed)
-        search.try_starts(start[members])
-        search.anneal(clock.first(clock.seconds * members.size / whole), lambda: False)
-        start[members] = search.start
+        ends, jobs = start[members] + pool.durations, np.arange(members.size)
+        rows = pool_rows(jobs, start[members], ends, pool.job_gpus)
+        share = clock.first(clock.seconds * members.size / whole)
+        start[members] = improve(GangSolution(pool, rows, known.formulation), share).starts
     held = np.zeros((start.size, len(instance.gpu_kinds)), dtype=np.int64)
     held[np.arange(start.size), kinds] = instance.job_gpus
     rows = GangRows(

@@ -25,13 +25,15 @@ from hindsched.instances.gang.instance import (
     GangInstance,
     split_formulation,
 )
+from hindsched.json_types import JsonObject
 from hindsched.kernel import LIMITS
-from hindsched.kernel.sequences import placements
-from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
+from hindsched.kernel.sequences import Placement, placements
+from hindsched.solutions.gang.solution import GangRows, GangSolution
 from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.certificates.sequences import SequencesCertificate, certify_sequences
 from hindsched.solvers.door.work import Clock, count_work
+from hindsched.solvers.families.gang.oracle import IntervalRows
 from hindsched.solvers.kernels.gang.enumeration import (
     MOST_JOBS,
     UNIT,
@@ -81,25 +83,40 @@ class Enumeration:
         self.tick = math.gcd(*submit, *duration)  # slots
         weights, self.below = instance.exact_weights
         self.step = math.gcd(*weights)  # all costs are multiples
-        widths, sizes = instance.job_gpus.tolist(), sorted(instance.server_gpus.tolist())
-        self.together = 1 if instance.is_consolidated else math.gcd(*widths)
-        if not instance.is_consolidated:
-            widths = [width // self.together for width in widths]
-            sizes = [min(instance.total_gpus // self.together, sum(widths))]
-        places = [list(islice(placements(w, sizes), MOST_PLACEMENTS + 1)) for w in widths]
-        self.most_placements = max(map(len, places))
-        held = np.zeros((sum(map(len, places)), len(sizes)), dtype=np.int64)
-        for row, placement in enumerate(each for listed in places for each in listed):
+        widths, wide = instance.job_gpus.tolist(), instance.is_consolidated
+        self.together = 1 if wide else math.gcd(*widths)
+        widths = [width // self.together for width in widths]
+        listed = sorted(
+            (size if wide else min(size // self.together, sum(widths)), kind, at)
+            for at, (_, size, kind) in enumerate(instance.places)
+        )
+        self.place = [at for *_, at in listed]  # of the instance, by server
+        servers = {
+            kind: tuple((h, size) for h, (size, of, _) in enumerate(listed) if of == kind)
+            for kind in range(len(instance.gpu_kinds))
+        }
+        rows, first = list[tuple[int, Placement]](), [0]
+        for job, width in zip(instance.jobs, widths, strict=True):
+            on = {kind: servers[kind] for kind in instance.kinds_of(job)}
+            largest = max(size for some in on.values() for _, size in some)
+            for kind, some in on.items():
+                found = islice(placements(width, some, largest), MOST_PLACEMENTS + 1)
+                rows += [(kind, each) for each in found]
+            first.append(len(rows))
+        self.most_placements = int(np.diff(first).max())
+        held = np.zeros((len(rows), len(listed)), dtype=np.int64)
+        for row, (_, placement) in enumerate(rows):
             for at, count in placement:
                 held[row, at] = count
         costs = [weight * UNIT // self.step for weight in weights]
+        sizes = [size for size, *_ in listed]
         self.tasks = Tasks(
             _whole(value // self.tick for value in submit),
             _whole(value // self.tick for value in duration),
-            _whole(widths), _whole(costs), _whole(np.cumsum([0, *map(len, places)])), held,
-            _whole(np.cumsum([0, *sizes])),
+            _whole(widths), _whole(costs), _whole(first), held, _whole(kind for kind, _ in rows),
+            _whole(np.cumsum([0, *sizes])), _whole(kind for _, kind, _ in listed),
         )  # fmt: skip
-        self.job = np.repeat(np.arange(len(places)), [len(listed) for listed in places])
+        self.job = np.repeat(np.arange(len(widths)), np.diff(first))
         self.gpus = sum(sizes)
         end = (max(submit) + sum(duration)) // self.tick
         self.largest = 2 * end * (sum(costs) + self.gpus * max(costs))
@@ -207,56 +224,44 @@ class Enumeration:
     def solution(self, order: Sequence[int], formulation: str) -> GangSolution:
         """The schedule of a sequence of placements."""
         instance, tasks, sizes = self.instance, self.tasks, np.diff(self.tasks.begin)
-        free = [[0] * size for size in sizes.tolist()]
-        where = np.argsort(instance.server_gpus, kind="stable").tolist()  # the real servers
+        free, kind = [[0] * size for size in sizes.tolist()], tasks.kind.tolist()
         rows = list[tuple[int, int]]()
-        held = np.zeros((len(order), len(instance.servers or ())), dtype=np.int64)
+        held = np.zeros((len(order), len(free) * instance.names_places), dtype=np.int64)
         for place, row in enumerate(order):
-            ranked = sorted(range(len(free)), key=lambda h: (len(free[h]), free[h]))
+            ranked = sorted(range(len(free)), key=lambda h: (len(free[h]), kind[h], free[h]))
             job, counts = int(self.job[row]), tasks.held[row].tolist()
             flat = _whole(time for h in ranked for time in free[h])
             start = int(begin_on(tasks, flat, job, row))
             end = start + int(tasks.duration[job])
             for count, h in zip(counts, ranked, strict=True):
                 free[h] = sorted([max(time, start) for time in free[h][count:]] + [end] * count)
-                if instance.is_consolidated:
-                    held[place, where[h]] = count
+                if instance.names_places:
+                    held[place, self.place[h]] = count * self.together
             rows.append((job, start))
         jobs, starts = np.array(rows, dtype=np.int64).T
         ends = (starts + tasks.duration[jobs]) * self.tick
-        found = pool_rows(jobs, starts * self.tick, ends, instance.job_gpus[jobs])
-        if instance.is_consolidated:
-            found = GangRows(*found[:4], held)
-        return GangSolution(instance, found, formulation)
+        made = GangRows(jobs, starts * self.tick, ends, instance.job_gpus[jobs], held)
+        return GangSolution(instance, made, formulation)
 
     def first_certificate(self, cut: Ints, level: Ints, formulation: str) -> Certificate:
         """What the first prices prove alone."""
-        prices = {"gpus": self.prices_of(cut, level)}
+        prices = self.prices_of(cut, level)
         oracle = build_oracle(self.instance, formulation).on_rows_of_file(prices)
         return certify(oracle, oracle.rows.from_file(prices))
 
     def certificate(self, proof: Proof, cut: Ints, formulation: str) -> SequencesCertificate:
         """What a proof says, as a file."""
-        stages = list[dict[str, Any]]()
+        stages = list[JsonObject]()
         for started, level in enumerate(proof.levels):
             if started == 0 or level is not proof.levels[started - 1]:
-                stages.append({"started": started, "gpus": self.prices_of(cut, level)})
+                stages.append({"started": started, **self.prices_of(cut, level)})
         return certify_sequences(self.instance, formulation, self.value(proof.least), stages)
 
-    def prices_of(self, cut: Ints, level: Ints) -> list[dict[str, Any]]:
-        """Rows of a certificate file: prices per GPU and slot, neighbours of one price together."""
+    def prices_of(self, cut: Ints, level: Ints) -> dict[str, list[JsonObject]]:
+        """Prices per GPU and slot as a certificate's file writes them."""
         unit = UNIT * self.together * self.below
-        rows = list[dict[str, Any]]()
-        for first, last, own in zip(
-            (cut[:-1] * self.tick).tolist(), (cut[1:] * self.tick).tolist(), level.tolist(),
-            strict=True,
-        ):  # fmt: skip
-            each = own * self.step / unit
-            if own and rows and rows[-1]["to"] == first and rows[-1]["price"] == each:
-                rows[-1]["to"] = last
-            elif own:
-                rows.append({"from": first + 1, "to": last, "price": each})
-        return rows
+        prices = np.array([own * self.step / unit for own in level.ravel().tolist()])
+        return IntervalRows(self.instance, cut * self.tick).to_file(prices)
 
 
 def _whole(values: Any) -> Ints:
@@ -264,9 +269,9 @@ def _whole(values: Any) -> Ints:
 
 
 def can_enumerate(instance: GangInstance, formulation: str) -> bool:
-    """Whether the jobs are few, in one piece on GPUs of one kind, and completions count."""
+    """Whether the jobs are few and in one piece, and completions count."""
     rigid = split_formulation(formulation) == (KINDS[0], OBJECTIVES[0])
-    return rigid and not instance.has_kinds and 0 < len(instance.jobs) <= MOST_JOBS
+    return rigid and 0 < len(instance.jobs) <= MOST_JOBS
 
 
 def prove_by_enumeration(
@@ -278,7 +283,8 @@ def prove_by_enumeration(
     halved.
     """
     cut, cost, best = enumeration.cuts(incumbent), enumeration.cost_of(incumbent), None
-    level, first = np.zeros(cut.size - 1, dtype=np.int64), enumeration.first_layer()
+    kinds, first = len(enumeration.instance.gpu_kinds), enumeration.first_layer()
+    level = np.zeros((kinds, cut.size - 1), dtype=np.int64)
     for _ in range(FIRST_CLIMBS):
         if not clock.is_over:
             level, _ = climb(enumeration.tasks, first, cut, level, cost, FIRST_CLIMB)

@@ -89,7 +89,11 @@ class GangRun(Run):
             return
         elif not self.instance.is_consolidated:
             first = clock.first(BOUND_SHARE * clock.seconds_left)
-            self.offer(well_annealed(self.best, first))
+            by_kind = self.instance.has_kinds
+            self.offer(
+                improve_kinds(self.best, first, well_annealed) if by_kind
+                else well_annealed(self.best, first)
+            )  # fmt: skip
         prove_by_enumeration(enumeration, self, self.best, clock)
         self.tell("sequences")
 
@@ -112,7 +116,7 @@ class GangRun(Run):
             self.find_prices(for_prices)
             if can_sequence and not self.instance.is_consolidated:
                 clock = self.clock.first(SHARE_OF_KINDS * self.clock.seconds_left)
-                self.offer(improve_kinds(self.best, clock, self.options.seed))
+                self.offer(improve_kinds(self.best, clock, self._moved))
             self._perturb()
             return
         search = SequenceSearch(self.instance, self.formulation, self.options.seed)
@@ -129,6 +133,13 @@ class GangRun(Run):
             self.tell("moves")
         elif not is_done():
             self._perturb()
+
+    def _moved(self, known: GangSolution, clock: Clock) -> GangSolution:
+        """A pool's schedule after moves until the clock stops."""
+        search = SequenceSearch(known.instance, self.formulation, self.options.seed)
+        search.try_starts(known.starts)
+        search.anneal(clock, lambda: False)
+        return search.solution()
 
     def _perturb(self) -> None:
         """Start jobs by perturbed orders of the best schedule while there is time."""

@@ -1,9 +1,10 @@
 """Sequences of starts, a job longer in each layer, and the prices that keep the layers small.
 
 A state is what those behind a sequence need to know of it: the begun jobs, what they cost, and when
-each GPU becomes free, the GPUs of a server side by side. Why a state may be dropped stands in
-``kernel.sequences``, which does the same without numpy; here costs and prices are integers as well,
-so that both drop the same. Costs are in units of 1 / `UNIT` of the least one.
+each GPU becomes free, the GPUs of a server side by side. Each kind of GPUs has prices. Why a
+state may be dropped stands in ``kernel.sequences``, which does the same without numpy; here costs
+and prices are integers as well, so that both drop the same. Costs are in units of 1 / `UNIT` of the
+least one.
 """
 
 from __future__ import annotations
@@ -34,17 +35,19 @@ class Tasks(NamedTuple):
     cost: Ints  # of a unit of time, (jobs,)
     first: Ints  # first row of a job in `held`; its placements end where the next one's begin
     held: Ints  # GPUs by server, (placements, servers)
+    on: Ints  # kind of the GPUs; a job's placements on one kind are neighbours, (placements,)
     begin: Ints  # first GPU of each server, and of none, (servers + 1,)
+    kind: Ints  # of each server's GPUs, (servers,)
 
 
 class Prices(NamedTuple):
-    """Prices of a GPU, ``level[k]`` from ``cut[k]`` to ``cut[k + 1]``, and best responses."""
+    """Prices of a GPU by kind, ``level[:, k]`` from ``cut[k]`` on, and best responses."""
 
     cut: Ints
-    level: Ints
-    paid: Ints  # integral up to each cut
+    level: Ints  # (kinds, cuts - 1)
+    paid: Ints  # integral up to each cut, (kinds, cuts)
     point: Ints  # starts where a job's cost bends, in order, (jobs, points)
-    least: Ints  # least cost of a start at a point or behind it
+    least: Ints  # least cost of a start at a point or behind it, (kinds, jobs, points)
     start: Ints  # and that start
 
 
@@ -70,40 +73,63 @@ def _price_paid(cut: Ints, level: Ints, paid: Ints, time: int) -> int:
 @njit(cache=True, nogil=True)
 def price(tasks: Tasks, cut: Ints, level: Ints) -> Prices:
     """Best responses to prices."""
-    jobs, cuts = tasks.submit.size, cut.size
-    paid = np.zeros(cuts, dtype=np.int64)
+    jobs, cuts, kinds = tasks.submit.size, cut.size, level.shape[0]
+    paid = np.zeros((kinds, cuts), dtype=np.int64)
     for k in range(cuts - 1):
-        paid[k + 1] = paid[k] + level[k] * (cut[k + 1] - cut[k])
+        paid[:, k + 1] = paid[:, k] + level[:, k] * (cut[k + 1] - cut[k])
     point = np.empty((jobs, 2 * cuts), dtype=np.int64)
-    least, start = np.empty_like(point), np.empty_like(point)
+    least = np.empty((kinds, jobs, 2 * cuts), dtype=np.int64)
+    start = np.empty_like(least)
     for j in range(jobs):
         length = tasks.duration[j]
         point[j, :cuts] = cut
         point[j, cuts:] = cut - length
         point[j].sort()
-        best = at = point[j, -1]
-        for k in range(2 * cuts - 1, -1, -1):
-            s = point[j, k]
-            own = tasks.cost[j] * (s + length - tasks.submit[j]) + tasks.gpus[j] * (
-                _price_paid(cut, level, paid, s + length) - _price_paid(cut, level, paid, s)
-            )
-            if k == 2 * cuts - 1 or own < best:
-                best, at = own, s
-            least[j, k], start[j, k] = best, at
+        for kind in range(kinds):
+            best = at = point[j, -1]
+            for k in range(2 * cuts - 1, -1, -1):
+                s = point[j, k]
+                own = tasks.cost[j] * (s + length - tasks.submit[j]) + tasks.gpus[j] * (
+                    _price_paid(cut, level[kind], paid[kind], s + length)
+                    - _price_paid(cut, level[kind], paid[kind], s)
+                )
+                if k == 2 * cuts - 1 or own < best:
+                    best, at = own, s
+                least[kind, j, k], start[kind, j, k] = best, at
     return Prices(cut, level, paid, point, least, start)
 
 
 @njit(cache=True, nogil=True)
-def _respond(tasks: Tasks, prices: Prices, j: int, first: int) -> tuple[int, int]:
-    """Least cost of a job that may begin from a time on, and its start."""
-    cut, level, paid, end = prices.cut, prices.level, prices.paid, first + tasks.duration[j]
-    now = tasks.cost[j] * (end - tasks.submit[j]) + tasks.gpus[j] * (
-        _price_paid(cut, level, paid, end) - _price_paid(cut, level, paid, first)
-    )
-    k = np.searchsorted(prices.point[j], first)
-    if k < prices.point.shape[1] and prices.least[j, k] < now:
-        return prices.least[j, k], prices.start[j, k]
-    return now, first
+def _respond(tasks: Tasks, prices: Prices, j: int, free: Ints) -> Any:
+    """Least cost of a job that is not begun, its start and its kind."""
+    best, at, on, row = np.int64(2**62), np.int64(0), np.int64(0), tasks.first[j]
+    while row < tasks.first[j + 1]:
+        kind, first = tasks.on[row], np.int64(2**62)
+        while row < tasks.first[j + 1] and tasks.on[row] == kind:
+            first = min(first, begin_on(tasks, free, j, row))
+            row += 1
+        cut, level, paid = prices.cut, prices.level[kind], prices.paid[kind]
+        end = first + tasks.duration[j]
+        now = tasks.cost[j] * (end - tasks.submit[j]) + tasks.gpus[j] * (
+            _price_paid(cut, level, paid, end) - _price_paid(cut, level, paid, first)
+        )
+        k = np.searchsorted(prices.point[j], first)
+        if k < prices.point.shape[1] and prices.least[kind, j, k] < now:
+            now, first = prices.least[kind, j, k], prices.start[kind, j, k]
+        if now < best:
+            best, at, on = now, first, kind
+    return best, at, on
+
+
+@njit(cache=True, nogil=True)
+def _worth_left(tasks: Tasks, prices: Prices, free: Ints) -> Any:
+    """What prices pay till the GPUs become free, less all that they pay: below 0."""
+    found = np.int64(0)
+    for h in range(tasks.kind.size):
+        level, paid = prices.level[tasks.kind[h]], prices.paid[tasks.kind[h]]
+        for time in free[tasks.begin[h] : tasks.begin[h + 1]]:
+            found += _price_paid(prices.cut, level, paid, time) - paid[-1]
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -152,9 +178,11 @@ def occupy(tasks: Tasks, free: Ints, new: Ints, row: int, start: int, end: int) 
 
 @njit(cache=True, nogil=True)
 def _is_before(tasks: Tasks, free: Ints, low: int, size: int) -> bool:
-    """Whether the server of a size behind `low` is one of that size and before the one at `low`."""
+    """Whether the server of a size behind `low` is like the one at `low`, and before it."""
     at = np.searchsorted(tasks.begin, low)
     if tasks.begin[at] != low or tasks.begin[at + 1] - low != size:
+        return False
+    if tasks.kind[at] != tasks.kind[at + 1]:
         return False
     for k in range(low, low + size):
         if free[k] != free[k + size]:
@@ -167,12 +195,10 @@ def _remaining_bound(tasks: Tasks, prices: Prices, begun: int, cost: int, free: 
     """What prices prove of all that goes on from a state; where nothing does, what it costs."""
     if begun == (np.int64(1) << tasks.submit.size) - 1:
         return cost
-    found = cost - free.size * prices.paid[-1]
-    for time in free:
-        found += _price_paid(prices.cut, prices.level, prices.paid, time)
+    found = cost + _worth_left(tasks, prices, free)
     for j in range(tasks.submit.size):
         if not (begun >> j) & 1:
-            found += _respond(tasks, prices, j, _earliest(tasks, free, j))[0]
+            found += _respond(tasks, prices, j, free)[0]
     return found
 
 
@@ -264,36 +290,37 @@ def climb(tasks: Tasks, layer: Layer, cut: Ints, level: Ints, target: int, steps
 
     A deflected subgradient (Polyak's step, in the metric of the intervals' lengths).
     """
-    jobs, pieces = tasks.submit.size, level.size
+    jobs, (kinds, pieces) = tasks.submit.size, level.shape
     length = np.diff(cut).astype(np.float64)
-    point, direction = level.astype(np.float64), np.zeros(pieces)
+    point, direction = level.astype(np.float64), np.zeros(level.shape)
     best, best_level, share, stalled = -np.inf, level.copy(), 1.0, 0
     for _ in range(steps):
         now = np.rint(point).astype(np.int64)
         prices = price(tasks, cut, now)
         total, missing = 0.0, 0.0
-        gradient, jump = np.zeros(pieces + 1), np.zeros(pieces + 1)
-        start = np.empty(jobs, dtype=np.int64)
+        gradient, jump = np.zeros((kinds, pieces + 1)), np.zeros((kinds, pieces + 1))
+        start, on = np.empty(jobs, dtype=np.int64), np.empty(jobs, dtype=np.int64)
         for state in range(layer.begun.size):
             begun, free = layer.begun[state], layer.free[state]
-            bound = layer.cost[state] - free.size * prices.paid[-1]
-            for time in free:
-                bound += _price_paid(cut, now, prices.paid, time)
+            bound = layer.cost[state] + _worth_left(tasks, prices, free)
             for j in range(jobs):
                 if not (begun >> j) & 1:
-                    own, start[j] = _respond(tasks, prices, j, _earliest(tasks, free, j))
+                    own, start[j], on[j] = _respond(tasks, prices, j, free)
                     bound += own
             total += min(bound, target)
             if bound >= target:
                 continue
             missing += target - bound
-            for time in free:
-                _add(gradient, jump, cut, time, 1.0)
-            _add(gradient, jump, cut, cut[-1], -1.0 * free.size)
+            for h in range(tasks.kind.size):
+                bend, leap = gradient[tasks.kind[h]], jump[tasks.kind[h]]
+                for time in free[tasks.begin[h] : tasks.begin[h + 1]]:
+                    _add(bend, leap, cut, time, 1.0)
+                _add(bend, leap, cut, cut[-1], tasks.begin[h] - tasks.begin[h + 1])
             for j in range(jobs):
                 if not (begun >> j) & 1:
-                    _add(gradient, jump, cut, start[j] + tasks.duration[j], float(tasks.gpus[j]))
-                    _add(gradient, jump, cut, start[j], -float(tasks.gpus[j]))
+                    bend, leap, width = gradient[on[j]], jump[on[j]], float(tasks.gpus[j])
+                    _add(bend, leap, cut, start[j] + tasks.duration[j], width)
+                    _add(bend, leap, cut, start[j], -width)
         if total > best:
             best, stalled = total, 0
             best_level[:] = now
@@ -303,19 +330,19 @@ def climb(tasks: Tasks, layer: Layer, cut: Ints, level: Ints, target: int, steps
                 share, stalled = share * SHORTER, 0
                 point[:] = best_level
                 direction[:] = 0
-        norm, held = 0.0, 0.0
-        for k in range(pieces - 1, -1, -1):  # an integral up to t covers all intervals before it
-            held += jump[k + 1]
-            pull = gradient[k] + held * length[k]
-            direction[k] = pull + DEFLECTED * direction[k]
-            if point[k] <= 0 and direction[k] < 0:
-                direction[k] = 0.0
-            norm += direction[k] ** 2 / length[k]
+        norm = 0.0
+        for kind in range(kinds):
+            held = 0.0
+            for k in range(pieces - 1, -1, -1):  # an integral up to t covers all before it
+                held += jump[kind, k + 1]
+                pull = gradient[kind, k] + held * length[k]
+                direction[kind, k] = pull + DEFLECTED * direction[kind, k]
+                if point[kind, k] <= 0 and direction[kind, k] < 0:
+                    direction[kind, k] = 0.0
+                norm += direction[kind, k] ** 2 / length[k]
         if norm <= 0 or missing <= 0:
             break
-        for k in range(pieces):
-            move = share * missing / norm * direction[k] / length[k]
-            point[k] = max(0.0, point[k] + move)
+        point = np.maximum(0.0, point + share * missing / norm * direction / length)
     return best_level, best
 
 

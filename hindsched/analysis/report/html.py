@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from importlib.resources import files
@@ -48,7 +47,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     tried = {record["task"] for record in comparison.records}
     families = [_family(store, comparison, verdict) for verdict in comparison.verdicts()]
     style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
-    return _styles_once(environment.get_template("page.html").render(
+    return environment.get_template("page.html").render(
         title=store.folder.name,
         families=families,
         style=style,
@@ -58,7 +57,7 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         tasks=len(store.tasks),
         note=INVERSE_NOTE,
         star_note=STAR_NOTE if any(summary.starred for summary in comparison.summaries) else None,
-    ))  # fmt: skip
+    )
 
 
 def _family(store: ResultStore, comparison: Comparison, verdict: FamilyVerdict) -> JsonObject:
@@ -181,26 +180,6 @@ def _worst(
 
 
 def _markup(axes: Any) -> str:
-    """A picture as a part of a page: short numbers, and without what else an SVG file has."""
+    """A picture as a part of a page."""
     text = plot.render(axes.figure, "svg", "none").decode()
-    beside = (
-        r'<metadata>.*?</metadata>|<clipPath.*?</clipPath>| (xmlns(:\w+)?|clip-path)="[^"]*"'
-        r'| transform="rotate\(-0 [^"]*"|(?<= )xlink:|(?<=<g) id="\w+"'
-    )
-    text = re.sub(beside, "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r">\s+<", "><", text)
-    text = re.sub(r'<a href="#([^"]*)">', r'<a href="#\1"><title>\1</title>', text)
-    text = re.sub("<[^>]*>", lambda tag: re.sub(r"(\.\d)\d{2,}", r"\1", tag[0]), text)
-    return re.sub(r"(<use [^>]*/>)\1+", r"\1", text)
-
-
-def _styles_once(page: str) -> str:
-    """Move the styles that elements of pictures repeat to the head, where each has a class."""
-    names: dict[str, str] = {}
-
-    def named(style: re.Match[str]) -> str:
-        return f' class="{names.setdefault(style[1], f"s{len(names)}")}"'
-
-    page = re.sub("<[^>]*>", lambda tag: re.sub(' style="([^"]*)"', named, tag[0]), page)
-    rules = "\n".join(f".{name} {{ {style} }}" for style, name in names.items())
-    return page.replace("</style>", f"{rules}\n</style>", 1)
+    return text[text.index("<svg") :]

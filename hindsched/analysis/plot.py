@@ -389,8 +389,8 @@ def losses(found: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    found : Foresight or Adversary
-        What `foresight` or `adversary` returned.
+    found : Foresight
+        What `foresight` returned, or the ``found`` of what `adversary` did.
 
     Examples
     --------
@@ -450,13 +450,12 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
     """Draw what the best policy found does in each future: a lane a job, a bar where it runs.
 
     A grey box holds futures that cannot be told apart, for as long as that is so. Beside each
-    stands the policy's value and that of hindsight. Of an adversary it is the best randomised
-    policy, as a tree: the wider a line, the likelier.
+    stands the policy's value and that of hindsight.
 
     Parameters
     ----------
-    found : Foresight or Adversary
-        What `foresight` or `adversary` returned.
+    found : Foresight
+        What `foresight` returned, or the ``found`` of what `adversary` did.
 
     Examples
     --------
@@ -465,8 +464,6 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
     >>> len(hs.plot.policy(found).get_yticklabels())
     2
     """
-    if hasattr(found, "tree"):
-        return _policy_tree(found, ax)
     if found.policy is None:
         raise InputError("policy", None, "must have been found")
     futures, schedules, classes = found.futures, found.policy.schedules, found.futures.classes()
@@ -501,45 +498,6 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("slot (boxes: futures not told apart; pale: given up)")
     ax.set_ylabel("value (hindsight's)")
     ax.set_title(f"what the best policy found does ({found.policy.name})")
-    return ax
-
-
-def _policy_tree(found: Any, ax: Axes | None) -> Axes:
-    lanes, last = dict[Any, int](), max(found.futures.classes())
-
-    def end_of(choices: Any) -> float:
-        """Lanes of choices, those of leaves below each other; in the middle of them they begin."""
-        nonlocal last
-        heights = []
-        for choice in choices:
-            if not choice.after:
-                lanes[choice] = len(lanes)
-            height = end_of(choice.after) if choice.after else lanes[choice]
-            heights.append((choice, height))
-            last = max(last, choice.slot)
-        middle = sum(height for _, height in heights) / max(1, len(heights))
-        for choice, height in heights:
-            places[choice] = middle, height
-        return middle
-
-    places = dict[Any, tuple[float, float]]()
-    end_of(found.tree)
-    ax = ax or new_axes(8.4, min(14.0, 1.0 + 0.3 * max(1, len(lanes))))
-    for choice, (begin, height) in places.items():
-        many = len(choice.futures)
-        name = f"{found.futures.instances[choice.futures[0]].name}: " if many == 1 else ""
-        x = [choice.slot - 0.5, choice.slot]
-        ax.plot(x, [begin, height], color=PALETTE[0], lw=0.8 + 5 * choice.share, alpha=0.7)
-        odds = f"{choice.odds:.0%} " if choice.odds < 1 - 1e-9 else ""
-        text = f"{name}{odds}{choice.does or 'waits' * bool(odds)}"
-        ax.text(choice.slot, height - 0.12, text, fontsize=6, va="bottom")
-        ends = [after.slot - 0.5 for after in choice.after]
-        ax.plot([choice.slot, max(ends, default=choice.slot + 0.4)], [height] * 2,
-                color=PALETTE[0], lw=0.8 + 5 * choice.share, alpha=0.7)  # fmt: skip
-    ax.set_yticks([])
-    ax.set_ylim(max(1, len(lanes)) - 0.4, -0.8)
-    _slot_axis(ax, 1, last + 1)
-    ax.set_title(f"the best randomised policy: no algorithm has a ratio below {found.ratio:.4g}")
     return ax
 
 

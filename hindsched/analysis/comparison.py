@@ -197,12 +197,6 @@ class Comparison:
         labels = {each.algorithm: each.label for each in self.summaries if each.family == family}
         return stats.standing_rows(self.by_family[family], labels)
 
-    def profile_frame(self) -> pd.DataFrame:
-        """Performance profiles: ``share`` of instances within ``factor`` of the best of all."""
-        return _table(
-            [row for ratios in self.by_family.values() for row in stats.profile_rows(ratios)]
-        )
-
     def to_frame(self) -> pd.DataFrame:
         """Tidy table of runs: one row per (instance, algorithm, seed)."""
         return _table(

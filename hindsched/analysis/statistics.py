@@ -1,4 +1,4 @@
-"""Statistics over instances: summaries, verdicts, paired comparisons and performance profiles.
+"""Statistics over instances: summaries, verdicts and paired comparisons.
 
 Two algorithms are compared on the same instances, pair by pair: differences between instances, much
 larger than those between algorithms, cancel. No distribution is assumed: intervals come from the
@@ -307,28 +307,6 @@ def standing_rows(ratios: Ratios, labels: Mapping[str, str]) -> list[Row]:
     rows = sorted(standings.values(), key=lambda row: len(row["worse than"]))
     return [{key: ", ".join(value) if isinstance(value, list) else value
              for key, value in row.items()} for row in rows]  # fmt: skip
-
-
-def profile_rows(ratios: Ratios, points: int = 101) -> list[Row]:
-    """Performance profiles (Dolan and More, 2002): how often an algorithm is near the best.
-
-    ``share`` of the instances on which the algorithm's objective is within ``factor`` of the best
-    of all algorithms; one that failed or is below 0 never is.
-    """
-    objectives = _objectives(ratios)
-    objectives = objectives.where(objectives >= 0)
-    first = next(iter(ratios.values()))[0]
-    maximises = first.optimum.sense == "max"
-    best = objectives.max(axis=1) if maximises else objectives.min(axis=1)
-    behind = (objectives.rdiv if maximises else objectives.div)(best, axis=0)
-    behind = behind.mask(objectives.eq(best, axis=0), 1.0).fillna(math.inf)  # 0 / 0 is 1
-    finite = behind.to_numpy()[np.isfinite(behind)]
-    axis = np.geomspace(1.0, max(float(finite.max(initial=1.0)), 1 + SAME), points)
-    return [
-        {"family": first.family, "algorithm": name, "factor": float(factor),
-         "share": float((behind[name] <= factor * (1 + SAME)).mean())}
-        for name in ratios for factor in axis
-    ]  # fmt: skip
 
 
 def _objectives(ratios: Ratios) -> pd.DataFrame:

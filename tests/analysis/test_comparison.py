@@ -1,4 +1,4 @@
-"""Comparisons of records that are worked by hand: ratios, summaries, paired tests, profiles."""
+"""Comparisons of records that are worked by hand: ratios, summaries, paired tests."""
 
 import math
 
@@ -135,16 +135,6 @@ def test_always_twice_as_good():
         assert row[name] == pytest.approx(2.0)
     assert row["sign_p"] == pytest.approx(2 / 2**4)
     assert row["wilcoxon_p"] == pytest.approx(0.125)
-
-
-def test_profiles_rise_to_one_and_start_at_the_share_of_wins():
-    frame = compared([10.0, 10.0, 10.0, 0.0], [5.0, 10.0, 20.0, 1.0]).profile_frame()
-    ends = frame.groupby("algorithm")["share"].agg(["first", "last"])
-    assert ends.loc["oasis"].tolist() == [0.5, 0.75]
-    assert ends.loc["fifo"].tolist() == [0.75, 1.0]
-    at_two = frame[frame["factor"] >= 2.0 - 1e-9].groupby("algorithm")["share"].first()
-    assert at_two.tolist() == [1.0, 0.75]
-    assert (frame.groupby("algorithm")["share"].diff().dropna() >= 0).all()
 
 
 def test_the_summary_counts_infinite_ratios_apart_and_says_its_level():

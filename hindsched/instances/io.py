@@ -1,4 +1,4 @@
-"""Files: bytes plain or packed, JSON read and written, instances migrated; their JSON Schema."""
+"""Files: bytes plain or packed, JSON read and written, instances of them; their JSON Schema."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hindsched.instances.base import (
     families_on,
     family_module,
 )
-from hindsched.json_types import Draft, JsonObject
+from hindsched.json_types import JsonObject
 from hindsched.kernel.reading import RefusedFile, depth_of, refuse_constant, unique_keys
 
 MOST_BYTES = 1 << 30  # that a file may unpack to, unless the caller says otherwise
@@ -58,30 +58,14 @@ def instance_class(family: str) -> type[Instance]:
 
 
 def parse_instance(data: object, where: str = "instance") -> Instance:
-    """Build an instance from JSON data of any supported format; `where` names it in errors."""
+    """Build an instance from JSON data; `where` names it in errors."""
     if not isinstance(data, dict):
         raise InputError(where, data, "must be a JSON object")
-    data = migrate(data)
-    family = data.get("family", "(absent)")
+    version, family = (data.get(key, "(absent)") for key in ("format", "family"))
+    if version != FORMAT:
+        raise InputError("format", version, f"must be {FORMAT}")
     check_family(family)
     return instance_class(family).parse(data)
-
-
-def migrate(data: Draft) -> Draft:
-    """Bring older data to the present format.
-
-    ``hindsched/0`` called the horizon ``slots`` and gave the slot's length in minutes.
-    """
-    data, version = dict(data), data.get("format", "(absent)")
-    if version == "hindsched/0":
-        data["format"] = FORMAT
-        if "slots" in data:
-            data["horizon"] = data.pop("slots")
-        if "slot_minutes" in data:
-            data["slot_seconds"] = data.pop("slot_minutes") * 60
-    elif version != FORMAT:
-        raise InputError("format", version, f"must be {FORMAT} or an older hindsched format")
-    return data
 
 
 def read(source: str | Path | Mapping[str, object]) -> Instance:

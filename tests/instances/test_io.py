@@ -1,4 +1,4 @@
-"""Instance files: exact round trip, hashes, migration of older formats, schema, one-line errors."""
+"""Instance files: types of numbers, one-line errors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,6 @@ def test_numbers_keep_the_type_they_were_written_with() -> None:
     for seconds in (3600, 3600.0):
         again = parse_instance({**data, "slot_seconds": seconds}).to_dict()
         assert type(again["slot_seconds"]) is type(seconds)
-
-
-def test_an_older_format_is_migrated_step_by_step() -> None:
-    old = DATA / "format-0" / "batchsched-rar-j5-s200.json"
-    assert json.loads(old.read_text())["format"] == "hindsched/0"
-    migrated = read(old)
-    assert migrated == read(DATA / "instances" / "batchsched-rar-j5-s200.json")
-    assert migrated.to_dict()["format"] == "hindsched/1"
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", '{"horizon": NaN}', "\x00"])

@@ -137,7 +137,6 @@ SETTINGS = {
         ("epsilon", 0), ("epsilon", INFINITE), ("big_m_factor", 0), ("rounding", "up"),
         ("price", "none"),
     ],
-    ("mlbroker", "receding-horizon"): [("window", 0), ("noise", -1), ("noise", 1000)],
     ("gang", "easy"): [("estimates", "0.5")],
     ("gang", "fifo"): [("estimates", 2)],
     ("gang", "dual-price"): [("iterations", 0)],

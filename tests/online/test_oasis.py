@@ -165,20 +165,6 @@ def test_the_rest_knows_what_was_done_and_who_was_refused():
     assert rest.worker_capacity is instance.worker_capacity
 
 
-def test_ties_decide_which_servers_and_prices_keep_the_files_order() -> None:
-    instance = shared("oasis-t10-i10-h5-s1")
-    runs = {
-        ties: simulate(instance, "oasis", settings={"ties": ties, "lower_floor": 0.1})
-        for ties in ("first", "last", "random")
-    }
-    assert all(run.violations == [] for run in runs.values())
-    assert simulate(instance, "oasis", settings={"lower_floor": 0.1}).objective == (
-        runs["first"].objective
-    )
-    used = {ties: run.solution.assignments() for ties, run in runs.items()}
-    assert used["first"] != used["last"]
-
-
 def test_servers_without_capacity_for_ps_stop_no_algorithm():
     instance = hs.read(str(DATA.parent / "attacks" / "oasis-no-ps-capacity.json"))
     for name in ("oasis", "fifo", "dual-price", "drf"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from hindsched.online.mlbroker.baselines import (
     Central,
     Local,
     OasisStyle,
-    RecedingHorizon,
     ReoptimiseWithForecasts,
 )
 from hindsched.online.mlbroker.dynamics import Broker, MlbrokerState
@@ -114,8 +113,8 @@ class Mlbroker(Broker):
         return {**self._sums, "solver_steps": dict(self._backends)}
 
 
-class SlotBySlot(Broker):
-    """Exact costs: the cheaper of the placements that the named ways find for a slot.
+class MlbrokerTight(Broker):
+    """Chord price, PS-conditioned relaxation, largest remainder and exact-cost relocation.
 
     Parameters
     ----------
@@ -123,58 +122,39 @@ class SlotBySlot(Broker):
         Whether to end with the local search.
     """
 
-    ways: ClassVar[tuple[str, ...]]
-
     def __init__(self, relocation: bool = True) -> None:
         self.relocation = relocation
 
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Place the slot."""
+        workers, ps, _ = tight_placement(view, launch, relocation=self.relocation)
+        return workers, ps
+
+
+class MlbrokerPrices(Broker):
+    """Tier-price iteration: buy tiers, let each job take its exact best response, repeat.
+
+    Parameters
+    ----------
+    relocation : bool
+        Whether to end with the local search.
+    """
+
+    def __init__(self, relocation: bool = False) -> None:
+        self.relocation = relocation
+
     def start(self, environment: Environment) -> None:
-        """Forget the prices of the slot before, and the counts."""
+        """Forget the prices of the slot before."""
         super().start(environment)
         self._start: list[Floats] = []
-        self._chosen: Counter[str] = Counter()
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Place the slot; the tiers of the slot before are one of the starts."""
-        placements = {}
-        if "tight" in self.ways:
-            placements["tight"] = tight_placement(view, launch, relocation=self.relocation)
-        if "prices" in self.ways:
-            placements["prices"], price = priced_placement(
-                view, launch, starts=self._start, relocation=self.relocation
-            )
-            self._start = [price]
-        way = min(placements, key=lambda way: placements[way].cost)
-        self._chosen[way] += 1
-        return placements[way].workers, placements[way].ps
-
-    def report(self) -> Report:
-        """How often each way was chosen."""
-        return {"chosen": dict(self._chosen)}
-
-
-class MlbrokerTight(SlotBySlot):
-    """Chord price, PS-conditioned relaxation, largest remainder and exact-cost relocation."""
-
-    ways = ("tight",)
-
-
-class MlbrokerPrices(SlotBySlot):
-    """Tier-price iteration: buy tiers, let each job take its exact best response, repeat."""
-
-    ways = ("prices",)
-
-    def __init__(self, relocation: bool = False) -> None:
-        super().__init__(relocation)
-
-
-class MlbrokerCheaper(SlotBySlot):
-    """Both, and the cheaper placement in every slot at its exact cost."""
-
-    ways = ("tight", "prices")
-
-    def __init__(self) -> None:
-        super().__init__()
+        (workers, ps, _), price = priced_placement(
+            view, launch, starts=self._start, relocation=self.relocation
+        )
+        self._start = [price]
+        return workers, ps
 
 
 def r1(epsilon: float) -> float:
@@ -239,8 +219,6 @@ ONLINE = FamilyOnline(
         "mlbroker": Mlbroker,
         "mlbroker-tight": MlbrokerTight,
         "mlbroker-prices": MlbrokerPrices,
-        "mlbroker-cheaper": MlbrokerCheaper,
-        "receding-horizon": RecedingHorizon,
         "reoptimise": ReoptimiseWithForecasts,
         "local": Local,
         "central": Central,

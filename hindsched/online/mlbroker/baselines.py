@@ -1,21 +1,20 @@
-"""Rivals of mlbroker, and a view ahead: local, central, oasis-style, receding-horizon."""
+"""Rivals of mlbroker, and a view ahead: local, central, oasis-style, reoptimise."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.mlbroker.instance import MlbrokerInstance, MlbrokerJob, workers_for
+from hindsched.instances.mlbroker.instance import MlbrokerInstance, workers_for
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.models.mlbroker.sets import decided
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.mlbroker.dynamics import Broker
-from hindsched.online.protocol import Capabilities, Count, draws
+from hindsched.online.protocol import Capabilities, draws
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, used_by
 from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.work import Clock
@@ -145,53 +144,3 @@ class ReoptimiseWithForecasts(Reoptimise):
         self._plan = MlbrokerSolution(rest, *plan, "tight").assignments()
         self._count(slot, cost, proven.bound, not within_gap(cost, proven.bound, self.gap))
         return True
-
-
-class RecedingHorizon(Broker):
-    """Plan over a window with forecasts of the live jobs' data; future arrivals stay unknown.
-
-    Parameters
-    ----------
-    window : int
-        Slots planned together, the present one included.
-    forecast : {"perfect", "noisy"}
-        ``perfect``: the jobs' own future data. ``noisy``: the same times a log-normal factor per
-        centre and slot, keyed by (seed, job, slot).
-    noise : float
-        Deviation of the factor's logarithm, at most 10: beyond, the factor would overflow.
-    relocation : bool
-        Whether the plan ends with the local search, a launch shared among the slots in a row that
-        it uses it in.
-    """
-
-    card = Capabilities(forecasts="the live jobs' data in later slots, exact or with noise")
-
-    def __init__(
-        self, window: Count = 4, forecast: Literal["perfect", "noisy"] = "perfect",
-        noise: Annotated[float, Field(ge=0, le=10)] = 0.2, relocation: bool = True,
-    ) -> None:  # fmt: skip
-        self.window, self.forecast, self.noise = window, forecast, noise
-        self.relocation = relocation
-        # whether the seed can change a decision
-        self.randomised = forecast == "noisy"  # type: ignore[misc]
-
-    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
-        """Plan the window and return the present slot's part."""
-        jobs = []
-        for j, job in enumerate(self.live):
-            last = min(job.departure, slot + self.window - 1)
-            data = [self._data(job, t) for t in range(slot + 1, last + 1)]
-            seen = {"arrival": slot, "departure": last, "data_gb": [view.data[j], *data]}
-            jobs.append(job.model_copy(update=seen))
-        planner = Planner(self.cluster.with_jobs(tuple(jobs)), self.held())
-        plan = planner.slot_by_slot(self.relocation)
-        if self.relocation:
-            _, plan = planner.improved(plan)
-        return plan[0][:, slot - 1], plan[1][:, slot - 1]
-
-    def _data(self, job: MlbrokerJob, slot: int) -> Floats:
-        data = np.array(job.data_gb[slot - job.arrival], dtype=float)
-        if self.forecast == "perfect":
-            return data
-        generator = draws(self.seed, job.name, f"forecast {slot}")
-        return data * np.exp(self.noise * generator.standard_normal(data.size))

@@ -8,9 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
-
-from hindsched.instances.base import Server
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online import protocol
@@ -54,7 +51,6 @@ WORK_A_NODE = 10
 MOST_PLACES = 2_000
 """Servers times slots of the open jobs up to which the program of ends takes about a second."""
 Engine = Literal["oracle", "model", "slots"]
-Ties = Literal["first", "last", "random"]
 
 
 class Oasis(PrimalDual):
@@ -77,11 +73,6 @@ class Oasis(PrimalDual):
         A job is admitted if its payoff is above this; 0 is the paper's rule. With the literal L
         prices are so small that a time-critical job passes that earns e^-100 and takes the servers
         from the next; any threshold above the rounding of a utility keeps it out.
-    ties : {"first", "last", "random"}
-        Which of servers at equal prices a job takes: the first in the file's order (the rule of
-        all engines), the last, or the first in an order drawn by `tie_seed`.
-    tie_seed : int
-        Seed of that order.
     """
 
     whole_chunks: ClassVar[bool] = False  # Algorithm 2 as printed
@@ -89,27 +80,13 @@ class Oasis(PrimalDual):
     def __init__(
         self, engine: Engine = "oracle", lower_floor: protocol.Share = 0.0, units: Units = "file",
         upper_scale: protocol.Positive = 1.0, least_payoff: protocol.AtLeastZero = 0.0,
-        ties: Ties = "first", tie_seed: protocol.Natural = 0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.engine, self.lower_floor, self.units = engine, lower_floor, units
         self.upper_scale, self.least_payoff = upper_scale, least_payoff
-        self.ties, self.tie_seed = ties, tie_seed
 
     def start(self, environment: protocol.Environment) -> None:
-        """Post the prices of the empty cluster, its servers in the order that breaks ties."""
-        cluster, draw = environment.cluster, np.random.default_rng(self.tie_seed)
-        servers: dict[str, tuple[Server, ...]] = {}
-        self._places = []
-        for pool in ("worker_servers", "ps_servers"):
-            pool_servers = getattr(cluster, pool)
-            order = np.arange(len(pool_servers))
-            if self.ties != "first":
-                order = order[::-1] if self.ties == "last" else draw.permutation(order)
-            servers[pool] = tuple(pool_servers[k] for k in order)
-            self._places.append(np.argsort(order))
-        if self.ties != "first":
-            environment = replace(environment, cluster=cluster.with_fields(**servers))
+        """Post the prices of the empty cluster."""
         super().start(environment)
         self._slots: SlotEngine | None = None
         if self.engine == "slots":
@@ -117,14 +94,6 @@ class Oasis(PrimalDual):
             from hindsched.solvers.families.oasis.slots import SlotEngine
 
             self._slots = SlotEngine(environment.cluster)
-
-    def prices(self) -> Mapping[str, object]:
-        """Final posted prices by row set, servers in the file's order."""
-        arrays = self._rows.unpack(self.posted_prices.copy())
-        return {
-            name: array[places]
-            for (name, array), places in zip(arrays.items(), self._places, strict=True)
-        }
 
     def price_function(self, environment: protocol.Environment, rows: Rows) -> ExponentialPrices:
         """(22) with the declared bounds, U scaled by the setting."""

@@ -172,15 +172,14 @@ class Planner:
             ps[j, self.instance.alive[j]] = np.maximum(places, 0)
         return workers, ps
 
-    def slot_by_slot(self, relocation: bool = True) -> BrokerPlan:
+    def slot_by_slot(self) -> BrokerPlan:
         """One slot after the other; without local search, in milliseconds, once it is late."""
         workers, ps = empty_placements(self.instance)
         left = self.instance.slots_left
         before = self._held.copy()
         for t, live, view in self._slots:
             launch = view.deployment[:, None] * ~before[live] / left[live, t][:, None]
-            moves = relocation and not self.is_late()
-            placed = tight_placement(view, launch, relocation=moves)
+            placed = tight_placement(view, launch, relocation=not self.is_late())
             workers[live, t], ps[live, t] = placed.workers, placed.ps
             before[live] = used_by(placed.workers, placed.ps)
         return workers, ps

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from hindsched.online.baselines.ranked import comparable
 from hindsched.online.baselines.relaxing_baselines import relaxing_baselines
 from hindsched.online.cluster_state import whole_window
 from hindsched.online.engines.batching import Admission, Alpha
-from hindsched.online.engines.dual_price import RESIDUAL, DualPrice, Learning
+from hindsched.online.engines.dual_price import RESIDUAL, DualPrice
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import ServerBatches
 from hindsched.solutions.astraea.solution import AstraeaSolution
@@ -213,16 +214,10 @@ class AstraeaBatchsche(protocol.OnlineAlgorithm):
 class AstraeaDualPrice(DualPrice):
     """Best responses to the capacity duals of the relaxation over whole schedules.
 
-    The settings are those of `DualPrice`. By default decided jobs are fixed and nothing is scaled.
+    By default decided jobs are fixed and nothing is scaled.
     """
 
     over_schedules = True
-
-    def __init__(
-        self, learning: Learning = RESIDUAL, expected: protocol.AtLeastZero | None = 0,
-        iterations: protocol.Count = 100_000,
-    ) -> None:  # fmt: skip
-        super().__init__(learning, expected, iterations)
 
 
 class AstraeaReoptimise(Reoptimise):
@@ -354,7 +349,7 @@ ONLINE = FamilyOnline(
     algorithms={
         "astraea": Astraea,
         "astraea-literal": AstraeaLiteral,
-        "dual-price": AstraeaDualPrice,
+        "dual-price": partial(AstraeaDualPrice, learning=RESIDUAL, expected=0),
         "reoptimise": AstraeaReoptimise,
         "batchsche": AstraeaBatchsche,
         "gandiva-fair": GandivaFair,

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -43,7 +44,7 @@ from hindsched.online.engines.batching import (
     Rows,
     enough_rounds,
 )
-from hindsched.online.engines.dual_price import RESIDUAL, DualPrice, Learning
+from hindsched.online.engines.dual_price import RESIDUAL, DualPrice
 from hindsched.online.engines.primal_dual import Engine
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.engines.server_batches import (
@@ -53,8 +54,6 @@ from hindsched.online.engines.server_batches import (
     volumes,
 )
 from hindsched.online.protocol import (
-    AtLeastZero,
-    Count,
     Decision,
     Environment,
     Positive,
@@ -161,23 +160,6 @@ class BatchschedOnline(ServerBatches):
             return jobs
         worth = self.weight if self.order == "weight" else self.density
         return sorted(jobs, key=worth, reverse=True)
-
-
-class BatchschedTerminating(BatchschedOnline):
-    """A_online as in the paper's simulations: alpha per batch, which ends when all is planned.
-
-    Parameters
-    ----------
-    alpha, order, tight_slots, price_base, density_scale, declared, engine
-        As in `BatchschedOnline`.
-    """
-
-    def __init__(
-        self, alpha: Alpha = PER_BATCH, order: Order = "index", tight_slots: bool = False,
-        price_base: PriceBase | None = None, density_scale: Positive = 1.0, declared: bool = True,
-        engine: Engine = "oracle",
-    ) -> None:  # fmt: skip
-        super().__init__(alpha, order, tight_slots, price_base, density_scale, declared, engine)
 
 
 class BatchschedExact(BatchschedOnline):
@@ -301,17 +283,11 @@ class BatchschedReoptimise(Reoptimise):
 class BatchschedDualPrice(DualPrice):
     """Best responses to the capacity duals of the relaxation over whole schedules on real servers.
 
-    The settings are those of `DualPrice`. By default decided jobs are fixed and nothing is scaled:
-    every job must run, and capacity that is kept for jobs to come only delays those that are there.
+    By default decided jobs are fixed and nothing is scaled: every job must run, and capacity that
+    is kept for jobs to come only delays those that are there.
     """
 
     over_schedules = True
-
-    def __init__(
-        self, learning: Learning = RESIDUAL, expected: AtLeastZero | None = 0,
-        iterations: Count = 100_000,
-    ) -> None:  # fmt: skip
-        super().__init__(learning, expected, iterations)
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster and prices 0."""
@@ -412,10 +388,10 @@ def declared_estimates(instance: BatchschedInstance) -> JsonObject:
 ONLINE = FamilyOnline(
     algorithms={
         "batchsched": BatchschedOnline,
-        "batchsched-terminating": BatchschedTerminating,
+        "batchsched-terminating": partial(BatchschedOnline, alpha=PER_BATCH),
         "batchsched-exact": BatchschedExact,
         "batchsched-adaptive": BatchschedAdaptive,
-        "dual-price": BatchschedDualPrice,
+        "dual-price": partial(BatchschedDualPrice, learning=RESIDUAL, expected=0),
         "reoptimise": BatchschedReoptimise,
         "fifo": Fifo,
         "drf": relaxing(Drf),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from hindsched.online.edgecloud.batchsche import EdgecloudBatchsche
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
 from hindsched.online.edgecloud.dynamics import EdgecloudCluster, EdgecloudState
 from hindsched.online.edgecloud.occupancy import CloudSite, ParameterServers, StorageLedger, no_room
-from hindsched.online.engines.dual_price import RESIDUAL, DualPrice, Learning
+from hindsched.online.engines.dual_price import RESIDUAL, DualPrice
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
@@ -141,15 +142,9 @@ class EdgecloudDualPrice(DualPrice):
     """Best responses to the duals of the relaxed program without migration.
 
     A job that finds no room within the horizon doubles it. Once placed, a job keeps its slots: this
-    algorithm does not preempt. Workers, storage and parameter servers (PSs) must be left. The
-    settings are those of `DualPrice`; by default decided jobs are fixed and nothing is scaled.
+    algorithm does not preempt. Workers, storage and parameter servers (PSs) must be left. By
+    default decided jobs are fixed and nothing is scaled.
     """
-
-    def __init__(
-        self, learning: Learning = RESIDUAL, expected: protocol.AtLeastZero | None = 0,
-        iterations: protocol.Count = 100_000,
-    ) -> None:  # fmt: skip
-        super().__init__(learning, expected, iterations)
 
     def start(self, environment: protocol.Environment) -> None:
         """Begin with an empty cluster, prices 0 and all PSs free."""
@@ -332,7 +327,7 @@ ONLINE = FamilyOnline(
         "edgecloud-marginal": EdgecloudMarginal,
         "edgecloud-escape": EdgecloudEscape,
         "edgecloud-edge-only": EdgecloudEdgeOnly,
-        "dual-price": EdgecloudDualPrice,
+        "dual-price": partial(EdgecloudDualPrice, learning=RESIDUAL, expected=0),
         "reoptimise": EdgecloudReoptimise,
         "srtf": Srtf,
         "tiresias-l": EdgeTiresiasL,

@@ -6,8 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from reprlib import repr as shortened
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,6 @@ from hindsched.limits import check_count, check_time
 from hindsched.notebook_card import card
 from hindsched.online import registry
 from hindsched.online.base import build_state
-from hindsched.online.baselines.baseline import Baseline
-from hindsched.online.baselines.cluster import WIDTHS
 from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
@@ -229,31 +226,11 @@ def simulate(
     family = instance.family
     if name in registry.algorithms(family):  # its kernels compile before a decision is timed
         compile_first(f"{family} {name}", lambda tiny: simulate(tiny, name), family, jobs=FEW_JOBS)
-    run = partial(
-        _run_slots, instance, environment=environment, name=name, settings=settings, on_slot=on_slot
-    )
-    if isinstance(algorithm, Baseline) and algorithm.gangs == "best":
-        return _best_gangs(algorithm, run)
     with closing(algorithm):
-        return run(algorithm)
-
-
-def _best_gangs(
-    algorithm: Baseline, run: Callable[[OnlineAlgorithm], SimulationResult]
-) -> SimulationResult:
-    """Run a baseline with each width of its gangs; the best run, which tells of the others."""
-    results: dict[str, SimulationResult] = {}
-    for width in WIDTHS:
-        candidate = copy.copy(algorithm)
-        candidate.gangs = width
-        with closing(candidate):
-            results[width] = run(candidate)
-    tried = {width: result.objective for width, result in results.items()}
-    choose = max if next(iter(results.values())).instance.sense == "max" else min
-    best = choose(tried, key=lambda width: tried[width])
-    chosen = results[best]
-    report = {**chosen.report, "gangs": best, "objective_by_gangs": tried}
-    return replace(chosen, report=report, mark=f"{chosen.mark} (best gangs: {best})")
+        return _run_slots(
+            instance, algorithm, environment=environment, name=name, settings=settings,
+            on_slot=on_slot,
+        )  # fmt: skip
 
 
 def _run_slots(

@@ -10,11 +10,9 @@ import pytest
 
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER
-from hindsched.instances.generators.registry import generate
 from hindsched.instances.io import parse_instance
 from hindsched.online.baselines.fair_rounds import Present, finish_time_shares, max_min_shares
 from hindsched.online.oasis.dynamics import OasisCluster
-from hindsched.online.registry import algorithms, settings_of
 from hindsched.online.simulator import simulate
 from tests.strategies.batchsched import SLOT_SECONDS
 from tests.strategies.batchsched import instance as batchsched_instance
@@ -292,28 +290,3 @@ def test_finish_time_shares() -> None:
     waited = present([[1, 1]], [4, 1], waited=[0, 2])
     root = math.sqrt(0.5)
     assert finish_time_shares(waited) == pytest.approx([1 - root, root], abs=1e-4)
-
-
-YARDSTICKS = ("shortest-remaining", "least-attained")
-OVER_TIME = ("oasis", "batchsched", "astraea", "edgecloud")
-GANG_RIVALS = [
-    (family, name)
-    for family in OVER_TIME
-    for name in algorithms(family)
-    if "gangs" in settings_of(algorithms(family)[name]) and name not in ("gavel", "themis")
-]
-
-
-@pytest.mark.parametrize(("family", "name"), GANG_RIVALS)
-def test_best_gangs_are_the_best_of_the_three(family: str, name: str) -> None:
-    tiny = generate(family, "small", 3)
-    settings = {"elastic": False} if name in YARDSTICKS else {}
-    alone = {
-        width: simulate(tiny, name, settings={**settings, "gangs": width}).objective
-        for width in ("ideal", "half", "drawn")
-    }
-    result = simulate(tiny, name, settings={**settings, "gangs": "best"})
-    best = (max if tiny.sense == "max" else min)(alone.values())
-    assert result.objective == best == alone[result.report["gangs"]]
-    assert result.report["objective_by_gangs"] == alone
-    assert result.mark.endswith(f"(best gangs: {result.report['gangs']})")

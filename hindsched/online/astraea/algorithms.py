@@ -50,7 +50,7 @@ class GandivaFair(FixedWidth):
 
     Parameters
     ----------
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
@@ -103,7 +103,7 @@ class Hived(FixedWidth):
 
     Parameters
     ----------
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 

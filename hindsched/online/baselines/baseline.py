@@ -129,7 +129,7 @@ class FixedWidth(Baseline):
     def __init__(self, gangs: Gangs = "ideal") -> None:
         self.gangs = gangs
         # whether the seed can change a decision
-        self.randomised = gangs in ("drawn", "best")  # type: ignore[misc]
+        self.randomised = gangs == "drawn"  # type: ignore[misc]
 
 
 class Fifo(FixedWidth):
@@ -142,7 +142,7 @@ class Fifo(FixedWidth):
 
     Parameters
     ----------
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 

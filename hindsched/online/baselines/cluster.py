@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hindsched.arrays import Floats
-from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord, Record
 from hindsched.instances.modes import ps_for
 from hindsched.online.protocol import Environment, draws
@@ -39,11 +38,9 @@ class Placement:
         return sum(self.workers.values())
 
 
-Gangs = Literal["drawn", "half", "ideal", "best"]
+Gangs = Literal["drawn", "half", "ideal"]
 """How wide the gangs of baselines with a fixed number of workers are: requested in the file or else
-drawn, half of the most that the job can use, or the most; ``best`` is the best of these three on
-each instance, known only after the runs: `simulate` makes all and reports which."""
-WIDTHS: tuple[Gangs, ...] = ("ideal", "half", "drawn")  # of these, the first of equals
+drawn, half of the most that the job can use, or the most."""
 
 
 def drawn_gang(job: JobRecord, environment: Environment, most: int, at_most: int = 30) -> int:
@@ -57,8 +54,6 @@ def drawn_gang(job: JobRecord, environment: Environment, most: int, at_most: int
 
 def gang_width(gangs: Gangs, drawn: Callable[[], int], most: int) -> int:
     """Workers of a fixed gang, at most `most`."""
-    if gangs == "best":
-        raise InputError("set.gangs", gangs, "is chosen by simulate, after a run with each width")
     if gangs == "drawn":
         return min(drawn(), most)
     return most if gangs == "ideal" else -(-most // 2)

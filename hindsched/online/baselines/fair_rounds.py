@@ -93,7 +93,7 @@ class FairRounds(FixedWidth):
 
     Parameters
     ----------
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 

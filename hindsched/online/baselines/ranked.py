@@ -33,7 +33,7 @@ class Ranked(FixedWidth):
     elastic : bool
         Give each job in turn as many workers as it can use and as fit. Without, all of its fixed
         number of workers or none.
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         That number where jobs are not elastic, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
@@ -116,7 +116,7 @@ class Tiresias(Ranked):
     restore_slots : int
         Slots that a job which has run before holds its gang in vain when it resumes or moves; 0
         for free preemption.
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
@@ -150,7 +150,7 @@ class TiresiasL(Tiresias):
         many times as long as it has run; 0 for never.
     restore_slots : int
         As in `Tiresias`.
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 

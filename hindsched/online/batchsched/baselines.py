@@ -42,7 +42,7 @@ class AntMan(Baseline):
     restore_slots : int
         Slots that a suspended job holds its workers in vain when it resumes; 0 for free
         preemption. Shrinking and growing cost nothing.
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 

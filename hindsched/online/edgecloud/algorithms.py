@@ -244,7 +244,7 @@ class Srtf(_AtTheEdge, ShortestRemaining):
     cloud : bool
         Send a job that finds no free gang when its data arrives to the cloud as a whole. Without,
         only jobs whose type has no edge worker go there.
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 

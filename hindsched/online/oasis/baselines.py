@@ -242,7 +242,7 @@ class Rrh(FixedWidth):
     ----------
     threshold : float
         Admission threshold, in units of utility.
-    gangs : {"drawn", "half", "ideal", "best"}
+    gangs : {"drawn", "half", "ideal"}
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 

@@ -42,7 +42,6 @@ AXES: dict[str, tuple[Any, ...]] = {
     "theta2": (0.1, 0.5, 1.0),
     "rule": ("draw", "weight"),
     "power": (-0.5, -1.0),
-    "weights": ("unit", "value"),
     "prices": ("unit", "marginal"),
     "tight_slots": (False, True),
     "estimates": (1.0, 2.0),

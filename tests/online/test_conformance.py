@@ -131,7 +131,7 @@ SETTINGS = {
         ("rounds", 0), ("rounds", 10**8), ("theta_workers", 1.0), ("theta_ps", 1e308),
         ("theta_scale", 0), ("theta_scale", float("nan")), ("origin", "tomorrow"),
     ],
-    ("edgecloud", "batchsche"): [("price_base", 1.0), ("alpha", 0)],
+    ("edgecloud", "batchsche"): [("alpha", 0)],
     ("astraea", "batchsche"): [("alpha", "four")],
     ("mlbroker", "mlbroker"): [
         ("epsilon", 0), ("epsilon", INFINITE), ("big_m_factor", 0), ("rounding", "up"),

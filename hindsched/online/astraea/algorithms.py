@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -140,24 +140,18 @@ class Hived(FixedWidth):
                 self.hold(name, cluster.fixed_workers(job))
 
 
-Weights = Literal["unit", "value"]
-
-
 class TenantBatches(ServerBatches):
     """A_online on one tenant's own servers; names are those of the whole cluster."""
 
     solution = AstraeaSolution
 
-    def __init__(
-        self, instance: AstraeaInstance, tenant: int, weights: Weights, alpha: Alpha
-    ) -> None:
+    def __init__(self, instance: AstraeaInstance, tenant: int, alpha: Alpha) -> None:
         super().__init__(alpha)
         self.cluster: AstraeaInstance = tenant_alone(instance, tenant)
-        self.weights = weights
 
     def weight(self, job: AstraeaJob) -> float:
-        """w_j, kept positive."""
-        return 1.0 if self.weights == "unit" else max(1e-9, float(job.utility.value(1)))
+        """w_j: jobs are counted."""
+        return 1.0
 
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:
         """Nothing without servers."""
@@ -168,14 +162,11 @@ class AstraeaBatchsche(protocol.OnlineAlgorithm):
     """A_online of batchsched for each tenant on its own servers, without sharing.
 
     Each tenant's jobs wait for geometric batches; a batch is planned by posted exponential prices
-    per server and type that maximise the number (or the value) of jobs within the batch's horizon,
-    in sub-rounds. F, the range of weights per volume, is estimated from the
-    tenant's jobs seen so far.
+    per server and type that maximise the number of jobs within the batch's horizon, in sub-rounds.
+    F, the range of weights per volume, is estimated from the tenant's jobs seen so far.
 
     Parameters
     ----------
-    weights : {"unit", "value"}
-        w_j: 1, or the utility of completing at once.
     alpha : int or "per-batch", optional
         Sub-rounds of a batch, see `GeometricBatches`: the printed 4, per batch, or None for
         work-conserving batches.
@@ -183,14 +174,14 @@ class AstraeaBatchsche(protocol.OnlineAlgorithm):
 
     card = protocol.Capabilities(published="MobiHoc 2020")
 
-    def __init__(self, weights: Weights = "unit", alpha: Alpha = None) -> None:
-        self.weights, self.alpha = weights, alpha
+    def __init__(self, alpha: Alpha = None) -> None:
+        self.alpha = alpha
 
     def start(self, environment: protocol.Environment) -> None:
         """Begin with every tenant's servers empty."""
         cluster: AstraeaInstance = environment.cluster
         self._tenants = {
-            tenant.name: TenantBatches(cluster, u, self.weights, self.alpha)
+            tenant.name: TenantBatches(cluster, u, self.alpha)
             for u, tenant in enumerate(cluster.tenants)
         }
         for batches in self._tenants.values():

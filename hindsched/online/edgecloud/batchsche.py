@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
 from hindsched.arrays import Bools, Ints
 from hindsched.instances.base import JobRecord
@@ -191,20 +189,12 @@ class EdgecloudBatchsche(batching.GeometricBatches):
     alpha : int or "per-batch", optional
         Sub-rounds of a batch, see `GeometricBatches`: the printed 4, per batch, or None for
         work-conserving batches.
-    price_base : float, optional
-        Above 1; None for the published ``2 tau H R F + 1``, in which R = 1 (workers) and F = 1 (a
-        job is worth its work). With 2 the price of a full type is 1: a worker-slot is then worth
-        what it earns.
     """
 
     card = Capabilities(published="MobiHoc 2020")
 
-    def __init__(
-        self, alpha: batching.Alpha = None,
-        price_base: Annotated[float, Field(gt=1)] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, alpha: batching.Alpha = None) -> None:
         super().__init__(alpha)
-        self.price_base = price_base
 
     def start(self, environment: Environment) -> None:
         """Begin with no jobs."""
@@ -218,8 +208,8 @@ class EdgecloudBatchsche(batching.GeometricBatches):
         return float(job.chunks * job.chunk_slots(self.cluster.slot_seconds, in_cloud=False))
 
     def base(self, horizon: int) -> float:
-        """Lambda, as set or ``2 tau H R F + 1`` with R = F = 1."""
-        return self.price_base or 2.0 * horizon * len(self.cluster.servers) + 1.0
+        """Lambda, ``2 tau H R F + 1`` with R = 1 (workers) and F = 1 (a job is worth its work)."""
+        return 2.0 * horizon * len(self.cluster.servers) + 1.0
 
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[batching.Admission]:
         """Ask the jobs in order of arrival; a job is worth its work.

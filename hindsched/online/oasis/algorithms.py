@@ -27,7 +27,6 @@ from hindsched.online.oasis.prices import (
     POOLS,
     ExponentialPrices,
     PriceBounds,
-    Units,
     log_utilities,
     price_bounds,
 )
@@ -65,8 +64,6 @@ class Oasis(PrimalDual):
         In L, the smallest utility of a job counts as at least this share of its priority. 0 is
         the paper's literal L, which is e^-500 and less for time-critical jobs and makes the
         algorithm greedy.
-    units : {"file", "capacity"}
-        Units that L adds resources up in: the file's own, or fractions of each pool's capacity.
     upper_scale : float
         Factor on the declared U (the paper's Figure 6 scales U / L).
     least_payoff : float
@@ -78,11 +75,11 @@ class Oasis(PrimalDual):
     whole_chunks: ClassVar[bool] = False  # Algorithm 2 as printed
 
     def __init__(
-        self, engine: Engine = "oracle", lower_floor: protocol.Share = 0.0, units: Units = "file",
+        self, engine: Engine = "oracle", lower_floor: protocol.Share = 0.0,
         upper_scale: protocol.Positive = 1.0, least_payoff: protocol.AtLeastZero = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.engine, self.lower_floor, self.units = engine, lower_floor, units
+        self.engine, self.lower_floor = engine, lower_floor
         self.upper_scale, self.least_payoff = upper_scale, least_payoff
 
     def start(self, environment: protocol.Environment) -> None:
@@ -107,7 +104,7 @@ class Oasis(PrimalDual):
 
     def estimate_settings(self) -> JsonObject:
         """On which the declared L depends."""
-        return {"lower_floor": self.lower_floor, "units": self.units}
+        return {"lower_floor": self.lower_floor}
 
     def report(self) -> protocol.Report:
         """The ledger; of the engine ``slots`` how often it asked by the order of prices alone."""
@@ -131,17 +128,17 @@ class OasisChunk(Oasis):
 
     Parameters
     ----------
-    lower_floor, units, upper_scale, least_payoff
+    lower_floor, upper_scale, least_payoff
         As in `Oasis`.
     """
 
     whole_chunks = True
 
     def __init__(
-        self, lower_floor: protocol.Share = 0.0, units: Units = "file",
+        self, lower_floor: protocol.Share = 0.0,
         upper_scale: protocol.Positive = 1.0, least_payoff: protocol.AtLeastZero = 0.0,
     ) -> None:  # fmt: skip
-        super().__init__("oracle", lower_floor, units, upper_scale, least_payoff)
+        super().__init__("oracle", lower_floor, upper_scale, least_payoff)
 
 
 class OasisReoptimise(Reoptimise):
@@ -199,28 +196,24 @@ class OasisReoptimise(Reoptimise):
         self._count(slot, objective, bound, not within_gap(objective, bound, self.gap))
 
 
-def declared_estimates(
-    instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file"
-) -> JsonObject:
+def declared_estimates(instance: OasisInstance, lower_floor: float = 0.0) -> JsonObject:
     """U and L of each pool, exact, as the paper's experiments declare them: logs.
 
-    On `lower_floor` and `units`, the algorithm's settings, L depends.
+    On `lower_floor`, the algorithm's setting, L depends.
     """
-    bounds = price_bounds(instance, lower_floor, units).items()
+    bounds = price_bounds(instance, lower_floor).items()
     return {pool: pool_bounds.to_dict(instance.resources) for pool, pool_bounds in bounds}
 
 
-def theorem(
-    instance: OasisInstance, lower_floor: float = 0.0, units: Units = "file"
-) -> protocol.Theorem:
+def theorem(instance: OasisInstance, lower_floor: float = 0.0) -> protocol.Theorem:
     """Theorem 4: OASiS is ``2 alpha``-competitive, with what it assumes.
 
-    Settings are the algorithm's; a floor above 0 leaves the theorem's setting. ``quantities`` are
+    The setting is the algorithm's; a floor above 0 leaves the theorem's setting. ``quantities`` are
     U, L, eta and alpha, as natural logs where they underflow.
     """
     if not instance.jobs:
         return protocol.theorem_record("ratio", None, quantities={})
-    bounds = price_bounds(instance, lower_floor, units)
+    bounds = price_bounds(instance, lower_floor)
     alpha = max(bound.alpha for bound in bounds.values())
     workers = instance.worker_demand, instance.worker_capacity
     share = largest_share([workers, (instance.ps_demand, instance.ps_capacity)])

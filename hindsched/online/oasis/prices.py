@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from hindsched.instances.base import SigmoidUtility
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.solvers.oracles.rows import Rows
 
-Units = Literal["file", "capacity"]
 POOLS = ("worker_capacity", "ps_capacity")
 
 
@@ -38,7 +37,7 @@ class PriceBounds:
     """Logarithms of U^r, of L and of eta for one pool; per unit of the file, (R,)."""
 
     log_upper: Floats  # -inf for a resource that nobody needs
-    log_lowers: Floats  # the same for all resources unless (25) adds up shares of capacities
+    log_lowers: Floats  # the same for all resources of a pool that has any
     log_eta: float
 
     @property
@@ -88,25 +87,21 @@ def log_utilities(instance: OasisInstance) -> tuple[Floats, Floats, Floats]:
     return best, worst, scales
 
 
-def price_bounds(
-    instance: OasisInstance, floor: float = 0.0, units: Units = "file"
-) -> dict[str, PriceBounds]:
+def price_bounds(instance: OasisInstance, floor: float = 0.0) -> dict[str, PriceBounds]:
     """Evaluate (23)-(26), by the name of the pool's row set.
 
     The smallest utility counts as at least `floor` times the job's priority. L and alpha depend on
-    the units, since (25) adds resources up.
+    the file's units, since (25) adds resources up.
     """
     log_best, log_worst, log_scales = log_utilities(instance)
     if floor > 0:
         log_worst = np.maximum(log_worst, math.log(floor) + log_scales)
     by_pool = {}
-    for pool, needed, capacity in (
+    for pool, demand, capacity in (
         (POOLS[0], instance.worker_demand, instance.worker_capacity),
         (POOLS[1], instance.ps_demand, instance.ps_capacity),
     ):
         total = capacity.sum(axis=0)
-        scale = np.where(total > 0, total, 1.0) if units == "capacity" else np.ones(total.size)
-        demand, total = needed / scale, total / scale
         cost = instance.work * demand.sum(axis=1)  # 1/eta = min_i W_i sum_r w_i^r / (T sum_r C^r)
         needs = cost > 0
         if not needs.any():
@@ -116,8 +111,8 @@ def price_bounds(
         per_unit = np.full(demand.shape, -math.inf)
         job, resource = np.nonzero(demand)
         per_unit[job, resource] = log_best[job] - log_of(demand[job, resource])
+        upper = per_unit.max(axis=0)
         if not total.any():  # all of it is missing: every row posts U
-            upper = per_unit.max(axis=0) - log_of(scale)
             by_pool[pool] = PriceBounds(upper, upper, -math.inf)
             continue
         log_eta = math.log(instance.horizon * total.sum()) - math.log(cost[needs].min())
@@ -126,9 +121,7 @@ def price_bounds(
         if earns.any():
             least = float((log_worst[earns] - log_of(cost[earns])).min())
             log_lower = least - math.log(4) - log_eta
-        log_scale = log_of(scale)
-        upper, lower = per_unit.max(axis=0) - log_scale, log_lower - log_scale
-        by_pool[pool] = PriceBounds(upper, lower, log_eta)
+        by_pool[pool] = PriceBounds(upper, np.full(total.size, log_lower), log_eta)
     return by_pool
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -23,7 +22,7 @@ from hindsched.cli.generate import generate
 from hindsched.cli.look import describe, list_, schema
 from hindsched.cli.model import model
 from hindsched.cli.new_family import new_family
-from hindsched.cli.output import say, tell
+from hindsched.cli.output import say, tell, with_options
 from hindsched.cli.ratio import ratio
 from hindsched.cli.report import report
 from hindsched.cli.score import score
@@ -110,7 +109,9 @@ def _line_and_code(error: BaseException) -> tuple[str, int] | None:
 
     match error:
         case HindschedError():
-            return _with_options(str(error)), error.exit_code
+            commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+            options = [option for command in commands for option in command.params]
+            return with_options(str(error), options), error.exit_code
         case KeyboardInterrupt() | typer.Abort():
             is_term = isinstance(error.__cause__ or error.__context__ or error, Terminated)
             return ("terminated", TERMINATED) if is_term else ("interrupted", INTERRUPTED)
@@ -134,14 +135,6 @@ def _line_and_code(error: BaseException) -> tuple[str, int] | None:
     if place is None and is_raised:
         return None
     return f"{said_by(error)} ({place or 'a bug; HINDSCHED_TRACEBACK=1 shows where'})", FAILED
-
-
-def _with_options(message: str) -> str:
-    """A message with the names that options have here: the library calls them by Python's."""
-    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
-    names = {each.name: max(each.opts, key=len) for one in commands for each in one.params}
-    names["columns"] = names["column"]
-    return re.sub(r"`(\w+)`", lambda match: names.get(match[1], match[0]), message)
 
 
 def _discard_output() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from typer import Context
+
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import console, emit_json, say, show_rows, tell
+from hindsched.cli.output import console, emit_json, say, show_rows, tell, with_options
 from hindsched.errors import InputError
 
 IMPOSSIBLE, ROWS_TOLD = 1, 10
@@ -14,6 +16,7 @@ SHOWN = ("scheduler", "value", "ratio", "p95_jct", "mean_wait", "makespan")
 
 
 def audit(
+    context: Context,
     log: Annotated[str, opt.argument("Log of a scheduler: a file, a pipe or a folder.")],
     form: Annotated[str, opt.option("csv, swf, sacct, kubernetes, ...", "--format")] = "csv",
     gpus: Annotated[int | None, opt.option("GPUs of the cluster, one pool.")] = None,
@@ -46,6 +49,7 @@ def audit(
         "time_zone": time_zone, "time_unit": time_unit, "time_step": time_step, "dates": dates,
         "skip_broken": skip_broken, "settings": opt.parse_settings(settings),
     }  # fmt: skip
+    options = context.command.params
     if check:
         if output is not None:
             raise InputError("output", output, "must be absent: --check writes no files")
@@ -53,7 +57,7 @@ def audit(
         if as_json:
             emit_json(looked.to_dict())
         for line in () if as_json else looked.lines():
-            tell(line)
+            tell(with_options(line, options))
         return 0
     result = hs.audit(
         log, form, objective=objective, time_limit=time_limit,
@@ -72,7 +76,7 @@ def audit(
             *(f"Not checked: {text}." for text in data["not_checked"]),
             *(data[part]["sentence"] for part in ("fragmentation", "gap") if data[part]),
         ):
-            tell(line)
+            tell(with_options(line, options))
         show_rows("The same jobs by other schedulers", result.shown_rows(), SHOWN)
     if output is not None:
         result.write(output)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -38,6 +39,13 @@ def say(text: str) -> None:
 def tell(text: str, *, width: int | None = None, end: str = "\n") -> None:
     """Print a line that is part of the answer, on standard output, folded to a width if given."""
     console("stdout").print(printable(text), soft_wrap=width is None, width=width, end=end)
+
+
+def with_options(message: str, options: Iterable[Any]) -> str:
+    """A message with the names that options have here: the library calls them by Python's."""
+    names = {each.name: max(each.opts, key=len) for each in options}
+    names["columns"] = names.get("column", "columns")
+    return re.sub(r"`(\w+)`", lambda match: names.get(match[1], match[0]), message)
 
 
 def emit_json(data: Mapping[str, object]) -> None:

@@ -122,7 +122,7 @@ def instance_of_log(
     job: Any
     for job in jobs[jobs["gpus"] > capacity.gpus].itertuples():
         where = f"{log.source}, row {job.row}, column gpus"
-        raise InputError(where, job.gpus, f"there are only {capacity.gpus} GPUs")
+        raise InputError(where, job.gpus, f"the cluster has {capacity.gpus}")
     resized = jobs["work"] != jobs["duration"] * jobs["gpus"]
     if resized.any() and kind != ELASTIC:
         first = jobs[resized].iloc[0]

@@ -311,13 +311,15 @@ def build_log(
     """Make the log of a neutral frame; judge submissions from `begin` until before `end`."""
     clock, notes = reading.clock, reading.notes
     if clock.rounded:
-        value = f"{clock.rounded} times, by at most {seconds_text(clock.most_rounded)} s"
+        count = f"{clock.rounded} time{'s' * (clock.rounded != 1)}"
+        value = f"{count}, by at most {seconds_text(clock.most_rounded)} s"
         notes.add(0, "(times)", value, f"rounded to multiples of {clock.step} s as asked", "kept")
     waits = _waits(rows)
     absent: dict[str, Any] = {"duration": pd.NA, "paused": 0, "failed": True}
     rows = rows.assign(**{name: value for name, value in absent.items() if name not in rows})
     times = [name for name in (*MOMENTS, *LENGTHS) if name in rows]
-    rows = _sensible(reading, rows.astype(dict.fromkeys(times, "Int64")))
+    rows = _countable(notes, rows.astype(dict.fromkeys(times, "Int64")))
+    rows = _sensible(reading, rows)
     rows = rows.assign(gang=np.arange(len(rows)), lost=False)
     if reading.requeues:
         _mark_requeues(reading, rows)
@@ -341,9 +343,6 @@ def build_log(
         moments = rows[name].dropna().to_numpy(dtype=np.int64)
         while unit > 1 and (moments % unit).any():
             unit //= 10
-    if (int(judged["end"].max()) - zero) // unit > MOST_SLOTS:
-        rule = f"spans more than {MOST_SLOTS:.0e} slots: `time_step` 1 makes slots of a second"
-        raise InputError(reading.source, f"slots of {seconds_text(unit)} s", rule)
     for name in times:
         rows[name] = (rows[name] - (zero if name in MOMENTS else 0)) // unit
     return Log(
@@ -371,6 +370,23 @@ def _waits(rows: pd.DataFrame) -> pd.DataFrame:
             at = np.percentile(listed, [50, 95, 99, 100], method="inverted_cdf")
             made.append([kind, len(listed), listed.mean(), *at.tolist()])
     return pd.DataFrame(made, columns=["kind", "rows", "mean", "median", "p95", "p99", "most"])
+
+
+def _countable(notes: Notes, rows: pd.DataFrame) -> pd.DataFrame:
+    """Times rounded to the finest power of ten of which the log has no more than can be counted."""
+    moments, unit = rows[[name for name in MOMENTS if name in rows]], 1
+    span = moments.max().max() - moments.min().min()
+    while known_true(pd.Series([span // unit > MOST_SLOTS])).all():
+        unit *= 10
+    names = [*moments, *LENGTHS]
+    moved = int((rows[names] % unit != 0).sum().sum())
+    if moved:
+        rule = f"rounded to multiples of {seconds_text(unit)} s: finer ones are too many to count"
+        notes.add(0, "(times)", f"{moved} moved", rule, "kept")
+    rows = rows.assign(**{name: (rows[name] + unit // 2) // unit * unit for name in names})
+    ran = rows["end"] - rows["start"]
+    same = known_true((rows["duration"] - ran).abs() < 2 * unit) & (moved > 0)
+    return rows.assign(duration=rows["duration"].mask(same, ran))
 
 
 def _sensible(reading: Reading, rows: pd.DataFrame) -> pd.DataFrame:

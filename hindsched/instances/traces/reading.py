@@ -234,7 +234,7 @@ class Reading:
         self.columns = {**self.columns, **guessed}
         if guessed:
             found = ", ".join(f'{role} from "{column}"' for role, column in guessed.items())
-            self.facts.append(f"Read {found}; {'--column' if self.hint else 'columns'} to change.")
+            self.facts.append(f"Read {found}; `columns` to change.")
 
     def _can_be(self, role: str, cells: pd.Series) -> bool:
         """Whether most of the first cells of a column are times, or numbers, where the role is."""

@@ -13,6 +13,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis.audit.gang.verdict import AuditVerdict
+from hindsched.analysis.audit.gang.words import seconds, span_text
 from hindsched.analysis.bounds import Bounds
 from hindsched.cli.app import run
 from hindsched.errors import InputError
@@ -51,7 +52,9 @@ def test_the_gap_names_jobs_and_hours() -> None:
         ["0", "3600", 3600],
         ["3600", "7200", 3600],
     ]
-    assert gap.sentence().startswith("1 of 2 jobs end later")
+    assert gap.sentence().startswith(
+        "1 of 2 jobs ends later than in the best schedule found. 7,200"
+    )
     assert hs.audit(late.assign(start=0, end=[3600, 100]), gpus=2, time_limit=2).gap is None
 
 
@@ -83,7 +86,7 @@ def test_a_log_known_by_completions_can_beat_the_bound() -> None:
         ({"formulation": "free"}, "formulation: free: must be one of"),
         ({"time_limit": -1}, "time_limit: -1"),
         ({"gpus": None}, "`gpus` or `servers` must"),
-        ({"gpus": 1}, "frame, row 1, column gpus: 2: there are only 1 GPUs"),
+        ({"gpus": 1}, "frame, row 1, column gpus: 2: the cluster has 1"),
     ],
 )
 def test_a_question_that_has_no_answer_is_one_line(options: dict[str, Any], expected: str) -> None:
@@ -120,13 +123,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert run(["audit", log, *options]) == 0
     text = capsys.readouterr().out
     first, *findings = text.splitlines()[:5]
-    assert first == ("jobs.csv: judged with what is left. 8 rows read: 5 jobs judged, 2 rows not.")
+    assert first == (
+        "jobs.csv: judged with what is left. 8 rows read: 5 jobs judged, 2 rows not judged."
+    )
     assert findings == [
         "- 1 row set aside: a share of a GPU (column gpus, row 8: 0.5).",
         "- 1 row set aside: no end: still running when the log ended (column end, row 9: late).",
         "- never used: 4 of 16 GPUs.",
-        "Your scheduler's weighted mean JCT is 3,158 s; the best possible lies between 2,208 and "
-        "2,300 s: you are within [1.373, 1.431] of optimal.",
+        "Your scheduler's weighted mean JCT is 3,158.33 s (52 min 38 s); the best possible lies "
+        "between 2,208 and 2,300 s: you are within [1.373, 1.431] of optimal.",
     ]
     # Half of the GPUs: the log's own schedule cannot have been.
     half = ["--servers", "gpu01=4,gpu02=8", "--time-limit", "2"]
@@ -155,21 +160,22 @@ def test_policies_for_which_no_time_is_left_are_left_out_and_named(tmp_path: Pat
     ("verdict", "sentence"),
     [
         (("mean-jct", 51_045.95, Bounds(np.float64(49_800.4), 50_899.2)),
-         "Your scheduler's mean JCT is 51,046 s; the best possible lies between 49,800 and "
-         "50,900 s: you are within [1.002, 1.026] of optimal."),
+         "Your scheduler's mean JCT is 51,046 s (14 h 11 min); the best possible lies between "
+         "49,800 and 50,900 s: you are within [1.002, 1.026] of optimal."),
         (("mean-jct", 100.0, Bounds(100.0, 100.0)),
-         "Your scheduler's mean JCT is 100 s: that is optimal (no schedule can be below 100 s)."),
+         "Your scheduler's mean JCT is 100 s (1 min 40 s): that is optimal "
+         "(no schedule can be below 100 s)."),
         (("mean-jct", 5.0, Bounds(10.0, 10.0)),
          "Your scheduler's mean JCT is 5 s; no schedule can be below 10 s."),
         (("mean-jct", 150.0, Bounds(100.0, 100.0), True),
-         "Your scheduler's weighted mean JCT is 150 s; the best possible is 100 s: you take "
-         "1.5 times that."),
+         "Your scheduler's weighted mean JCT is 150 s (2 min 30 s); the best possible is "
+         "100 s: you take 1.5 times that."),
         (("mean-jct", 20.0, Bounds(15.0, 15.0)),
          "Your scheduler's mean JCT is 20 s; the best possible is 15 s: you take 1.333 times "
          "that."),
         (("mean-jct", 1_000_001.0, Bounds(1e6, 1e6)),  # near is not optimal
-         "Your scheduler's mean JCT is 1,000,001 s; the best possible is 1,000,000 s: you take "
-         "1.000001 times that."),
+         "Your scheduler's mean JCT is 1,000,001 s (11 d 14 h); the best possible is "
+         "1,000,000 s: you take 1.000001 times that."),
         (("makespan", 9.0, Bounds(8.0, None)),
          "Your scheduler's makespan is 9 s; the best possible lies between 8 and it: "
          "you are within [?, 1.125] of optimal."),
@@ -181,3 +187,25 @@ def test_policies_for_which_no_time_is_left_are_left_out_and_named(tmp_path: Pat
 )  # fmt: skip
 def test_sentences(verdict: Any, sentence: str) -> None:
     assert AuditVerdict(*verdict).sentence() == sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 s"), (59.94, "59.9 s"), (59.96, "1 min"), (195, "3 min 15 s"), (3599.7, "1 h"),
+     (11_400, "3 h 10 min"), (86_399, "1 d"), (400_000, "4 d 15 h"), (-90, "-1 min 30 s")],
+)  # fmt: skip
+def test_spans_are_written_as_people_say_them(value: float, text: str) -> None:
+    assert span_text(value) == text
+
+
+def test_a_value_that_is_known_has_its_digits() -> None:
+    """Ends of an interval are rounded outward, to four."""
+    assert [seconds(1300 + 2 / 3, way) for way in (-1, 0, 1)] == ["1,300", "1,300.67", "1,301"]
+
+
+def test_hours_of_a_log_of_years_are_weeks() -> None:
+    log = LOG.assign(start=[0, 3e9, 5e9], end=[3e9, 5e9, 5e9 + 9])
+    gap = hs.audit(log, gpus=4, time_limit=2).gap
+    assert gap is not None
+    assert len(gap.hours) <= 10_000
+    assert gap.hours["share"].sum() == pytest.approx(1)

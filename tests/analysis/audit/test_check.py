@@ -28,10 +28,20 @@ def found(log: pd.DataFrame, **options: Any) -> tuple[str, str]:
     return check.verdict, " | ".join(check.findings)
 
 
+def test_options_have_the_names_of_who_asks(tmp_path: Path, capsys: Any) -> None:
+    """Python is told `columns`, the command line --column."""
+    log = LOG.rename(columns={"submit": "Submitted At", "start": "When"})
+    assert "`columns` start=NAME names it" in hs.check_log(log, gpus=2).because
+    log.to_csv(tmp_path / "log.csv", index=False)
+    assert run(["audit", str(tmp_path / "log.csv"), "--check"]) == 0
+    assert "--column start=NAME names it" in (told := capsys.readouterr().out)
+    assert "`" not in told
+
+
 def test_a_sound_log() -> None:
     assert found(LOG) == ("sound", "")
     assert hs.check_log(LOG, gpus=2).sentence() == (
-        "frame: sound. 3 rows read: 3 jobs judged, 0 rows not."
+        "frame: sound. 3 rows read: 3 jobs judged, 0 rows not judged."
     )
     assert found(pd.concat([LOG, LOG.tail(1).assign(job="d", gpus=0)]))[0] == "sound"
 
@@ -43,7 +53,7 @@ def test_a_sound_log() -> None:
         ({"end": [60, 90, None]}, {}, "still running when the log ended"),
         ({"submit": [0, None, 0]}, {}, "1 row set aside: no submission"),
         ({"start": [0, 60, 61]}, {}, "4 GPUs held where there are 2 from 61 to 90; most by user v"),
-        ({"submit": [0, 70, 0]}, {}, "impossible, 1 time: started before submission"),
+        ({"submit": [0, 70, 0]}, {}, "impossible, once: started before submission"),
         ({}, {"gpus": 5}, "never used: 3 of 5 GPUs"),
         ({"submit": [0, 60, 90]}, {}, "no job waited"),
         ({"job": ["a", "c", "c"], "start": [0, 90, 90], "end": [60, 100, 100]}, {},
@@ -69,7 +79,7 @@ def test_what_is_wrong_is_told(changed: Any, options: Any, says: str) -> None:
     ("log", "options", "because"),
     [
         (LOG, {"gpus": None}, "nobody says how many GPUs there are"),
-        (LOG, {"gpus": 1}, "there are only 1 GPUs"),
+        (LOG, {"gpus": 1}, "column gpus: 2: the cluster has 1"),
         (LOG.drop(columns="submit"), {}, "no column says submit (there are job, start, end,"),
         (LOG.assign(submit=None), {}, "no row can be judged, of 3 for this: no submission"),
     ],
@@ -101,7 +111,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     LOG.assign(end=[60, 90, 80]).to_csv(log, index=False)
     assert run(["audit", str(log), "--gpus", "2", "--check"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "log.csv: judged with what is left. 3 rows read: 2 jobs judged, 1 row not.",
+        "log.csv: judged with what is left. 3 rows read: 2 jobs judged, 1 row not judged.",
         "- 1 row left out: must not precede the start (column end, row 4: -10 s after its start).",
     ]
     assert run(["audit", str(log), "--check", "--json"]) == 0

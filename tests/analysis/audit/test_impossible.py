@@ -40,7 +40,7 @@ def test_servers_are_checked_one_by_one() -> None:
     assert alike.counts == {"server": 1}  # servers of one size go by any name
     unknown = find_breaches(log_of(*rows, columns=columns, servers="z=4,y=4"))
     assert unknown.listed == ()
-    assert "GPUs 1 of them have, such as x (--servers)" in unknown.unchecked[0]
+    assert "GPUs 1 of them have, such as x (`servers`)" in unknown.unchecked[0]
     silent = find_breaches(log_of(("a", 0, 0, 10, 3), servers="2x4"))
     assert "does not say which ones" in silent.unchecked[0]
 

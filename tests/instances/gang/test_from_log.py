@@ -42,7 +42,7 @@ def test_a_frame_becomes_an_instance() -> None:
     [
         ({"gpus": [2, 0]}, {}, "frame, row 2, column gpus: 0"),
         ({"gpus": [2, 0.5]}, {}, "frame, row 2, column gpus: 0.5"),
-        ({"gpus": [2, 9]}, {}, "frame, row 2, column gpus: 9: there are only 4 GPUs"),
+        ({"gpus": [2, 9]}, {}, "frame, row 2, column gpus: 9: the cluster has 4"),
         ({"job": ["a", "a"]}, {}, "frame, row 2, column job: a: must stand once"),
         ({"duration": [1, None]}, {}, "frame, row 2, column duration: (empty): must be given"),
         ({"duration": [1, 0]}, {}, "frame, row 2, column duration: 0 s"),
@@ -67,7 +67,7 @@ def test_a_log_becomes_an_instance() -> None:
     assert instance.provenance is not None
     assert instance.provenance["second_0"] == "2024-03-29T08:00:00+01:00"
     assert instance.provenance["log_sha256"] == log.sha256
-    with pytest.raises(InputError, match="row 5, column gpus: 8: there are only 4 GPUs"):
+    with pytest.raises(InputError, match="row 5, column gpus: 8: the cluster has 4"):
         instance_of_log(read_log(EXAMPLES / "sacct.txt", "sacct", time_zone="UTC", gpus=4))
     with pytest.raises(InputError, match="`gpus` or `servers` must"):
         instance_of_log(read_log(EXAMPLES / "sacct.txt", "sacct", time_zone="UTC"))

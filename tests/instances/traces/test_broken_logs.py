@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hindsched.analysis.audit.gang.verdict import find_breaches
 from hindsched.errors import InputError
 from hindsched.instances.traces.log import read_log
 from hindsched.instances.traces.times import SECOND, LogClock, find_zone, stamp_text
@@ -244,4 +246,20 @@ def test_times_are_rounded_if_asked() -> None:
     assert log.schedule["start"].tolist() == [12]
     note = log.notes.summary()[0]
     assert note["rule"] == "rounded to multiples of 0.01 s as asked"
-    assert note["first_value"] == "1 times, by at most 0.003457 s"
+    assert note["first_value"] == "1 time, by at most 0.003457 s"
+
+
+def test_microseconds_over_a_month_are_rounded_and_noted() -> None:
+    """More than 10^12 slots cannot be counted; who waited, ran and overlapped stays the same."""
+    draw = np.random.default_rng(0)
+    times = np.sort(draw.integers(0, 40 * 86400 * 10**6, (30, 3)), axis=1)
+    begin = pd.Timestamp("2024-05-06 09:00")
+    names = ("submit", "start", "end")
+    stamps = {n: begin + pd.to_timedelta(t, unit="us") for n, t in zip(names, times.T, strict=True)}
+    frame = pd.DataFrame({"job": range(30), **stamps, "gpus": 1})
+    frame["duration"] = frame["end"] - frame["start"]
+    log = read_log(frame, gpus=30, time_zone="UTC")
+    assert log.slots_per_second == 10**5
+    assert log.formulation == "non-preemptive"
+    assert "multiples of 0.00001 s" in log.notes.summary()[0]["rule"]
+    assert find_breaches(log).listed == ()

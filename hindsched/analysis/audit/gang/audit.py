@@ -34,6 +34,7 @@ from hindsched.analysis.audit.gang.verdict import (
     find_breaches,
     find_gap,
 )
+from hindsched.analysis.audit.gang.words import how_often, plural
 from hindsched.analysis.bounds import Bounds
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
@@ -94,8 +95,7 @@ class Audit:
         if self.is_possible:
             return self.verdict.sentence()
         kinds = ", ".join(
-            f"{WORDS[kind]} ({count} time{'s' * (count > 1)})"
-            for kind, count in self.breaches.counts.items()
+            f"{WORDS[kind]} ({how_often(count)})" for kind, count in self.breaches.counts.items()
         )
         return f"This schedule is impossible: {kinds}. As logged: {self.verdict.sentence()}"
 
@@ -322,8 +322,8 @@ def _levels(log: Log, formulation: str, remarks: list[str]) -> list[tuple[str, G
     capacity = log.need_capacity()
     if "gpu_kinds" in log.jobs and (log.jobs["gpu_kinds"] != "").any() and not capacity.kinds:
         remarks.append(
-            "Jobs name kinds of GPUs, and nobody has said those of the servers: --servers FILE "
-            "with columns server,gpus,gpu_kind does."
+            "Jobs name kinds of GPUs, and nobody has said those of the servers: `servers` "
+            "as a file with columns server,gpus,gpu_kind does."
         )
     try:
         return levels_above_pool(log, formulation)
@@ -391,10 +391,10 @@ def _remarks(log: Log, instance: GangInstance) -> list[str]:
     remarks = list[str]()
     aside = log.others["job"].nunique()
     if aside:
-        verb = "s are" if aside > 1 else " is"
+        verb = "are" if aside > 1 else "is"
         remarks.append(
-            f"{aside} job{verb} not judged beside the {len(instance.jobs)} that are: the scheduler "
-            "served them too, so the ratio may blame it for GPUs that they held."
+            f"{plural(aside, 'job')} {verb} not judged beside the {len(instance.jobs)} that are: "
+            "the scheduler served them too, so the ratio may blame it for GPUs that they held."
         )
     if split_formulation(log.formulation)[0] == KINDS[-1]:
         remarks.append(

@@ -21,6 +21,7 @@ from hindsched.analysis.audit.gang.verdict import (
     find_breaches,
     held_rows,
 )
+from hindsched.analysis.audit.gang.words import how_often, plural
 from hindsched.errors import InputError
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.traces.log import Log, read_log
@@ -50,8 +51,8 @@ class LogCheck:
         text = f"{self.source}: {self.verdict}"
         if self.verdict == NOT:
             return f"{text}, because {self.because}."
-        counts = f"{_plural(self.jobs, 'job')} judged, {_plural(self.rows_out, 'row')} not"
-        return f"{text}. {_plural(self.rows_read, 'row')} read: {counts}."
+        counts = f"{plural(self.jobs, 'job')} judged, {plural(self.rows_out, 'row')} not judged"
+        return f"{text}. {plural(self.rows_read, 'row')} read: {counts}."
 
     def lines(self) -> list[str]:
         """The sentence, and a line a finding."""
@@ -87,7 +88,7 @@ def check_log(
     >>> log = pd.DataFrame({"job": ["a", "b"], "submit": 0, "start": [0, 60], "end": [60, 30]})
     >>> for line in hs.check_log(log.assign(gpus=2), gpus=2).lines():
     ...     print(line)
-    frame: judged with what is left. 2 rows read: 1 job judged, 1 row not.
+    frame: judged with what is left. 2 rows read: 1 job judged, 1 row not judged.
     - 1 row left out: must not precede the start (column end, row 2: -30 s after its start).
     - no job waited: either there was nothing to schedule, or submissions are really starts.
     """
@@ -110,7 +111,7 @@ def checked(log: Log, breaches: Breaches | None) -> LogCheck:
     twice = int(rows.duplicated([name for name in SAME_ROW if name in rows]).sum())
     found = [*log.facts, *map(note_sentence, notes)]
     if twice:
-        found.append(f"{_plural(twice, 'row')} of the log {_stand(twice)} in it before, the same")
+        found.append(f"{plural(twice, 'row')} of the log {_stand(twice)} in it before, the same")
     jobs, because, by_kind = log.jobs, "", list[str]()
     if (jobs["completion"] - jobs["submit"] == jobs["ran"]).all():
         found.append(
@@ -118,8 +119,8 @@ def checked(log: Log, breaches: Breaches | None) -> LogCheck:
         )
     peak = int(use_over_time(held["start"], held["end"], held["gpus"]).max()) if len(held) else 0
     if log.capacity is None or breaches is None:
-        found.append(f"at most {_plural(peak, 'GPU')} are known to be held at once")
-        because = "nobody says how many GPUs there are (--gpus or --servers)"
+        found.append(f"at most {plural(peak, 'GPU')} known to be held at once")
+        because = "nobody says how many GPUs there are (`gpus` or `servers`)"
     else:
         found += _impossible(log, breaches.listed, held)
         by_kind = [*_by_kind(log, held)]
@@ -146,7 +147,7 @@ def note_sentence(note: Mapping[str, Any]) -> str:
         return f"{note['rule']}{value}: {note['done']}"
     where = f"column {note['column']}, {'first in ' * (count > 1)}row {note['first_row']}{value}"
     done = note["done"].removeprefix("row ").partition(":")[0]
-    return f"{_plural(count, 'row')} {done}: {note['rule']} ({where})"
+    return f"{plural(count, 'row')} {done}: {note['rule']} ({where})"
 
 
 def _impossible(log: Log, breaches: tuple[Breach, ...], held: pd.DataFrame) -> Iterator[str]:
@@ -156,8 +157,7 @@ def _impossible(log: Log, breaches: tuple[Breach, ...], held: pd.DataFrame) -> I
         if of_kind:
             at = held.loc[held["row"] == of_kind[0].row, "start"].max()
             by = _most_held_by(held, at) if kind in ("capacity", "server") else ""
-            times = _plural(len(of_kind), "time")
-            yield f"impossible, {times}: {words}; first {of_kind[0]}{by}"
+            yield f"impossible, {how_often(len(of_kind))}: {words}; first {of_kind[0]}{by}"
 
 
 def _by_kind(log: Log, held: pd.DataFrame) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _by_kind(log: Log, held: pd.DataFrame) -> Iterator[str]:
     named = {*jobs["gpu_kinds"].str.split(r"\s*[|,;]\s*", regex=True).explode()} - {"", *rooms}
     if named:
         few = ", ".join(sorted(named)[:3])
-        yield f"jobs name {_plural(len(named), 'kind')} of GPUs that no server has: {few}"
+        yield f"jobs name {plural(len(named), 'kind')} of GPUs that no server has: {few}"
 
 
 def _most_held_by(held: pd.DataFrame, at: Any) -> str:
@@ -199,16 +199,12 @@ def _never_used(log: Log, peak: int, held: pd.DataFrame) -> Iterator[str]:
     """GPUs and servers that nobody held at any moment."""
     capacity = log.need_capacity()
     if peak < capacity.gpus:
-        yield f"never used: {capacity.gpus - peak:,} of {_plural(capacity.gpus, 'GPU')}"
+        yield f"never used: {capacity.gpus - peak:,} of {plural(capacity.gpus, 'GPU')}"
     if "server" in held and (servers := dict(capacity.servers)):
         unused = sorted({*servers} - {*held["server"]})
         if 0 < len(unused) < len(servers):
             few = ", ".join(unused[:3])
-            yield f"never used: {_plural(len(unused), 'server')}, such as {few}"
-
-
-def _plural(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
+            yield f"never used: {plural(len(unused), 'server')}, such as {few}"
 
 
 def _stand(number: int) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from hindsched.analysis import plot
-from hindsched.analysis.audit.gang.verdict import held_rows, seconds
+from hindsched.analysis.audit.gang.verdict import held_rows
+from hindsched.analysis.audit.gang.words import seconds
 from hindsched.analysis.report.html import page_environment
 from hindsched.analysis.tables import jsonable, to_csv
 from hindsched.errors import InputError

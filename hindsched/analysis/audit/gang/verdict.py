@@ -12,16 +12,15 @@ counted against it. An hour holds the GPU-seconds that stood idle while jobs wer
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from hindsched import kernel
+from hindsched.analysis.audit.gang.words import plural, seconds, span_text
 from hindsched.analysis.bounds import Bounds, written_near
 from hindsched.arrays import Ints
 from hindsched.instances.traces.log import Log
@@ -30,6 +29,7 @@ from hindsched.json_types import JsonObject
 from hindsched.solutions.gang.solution import GangSolution, use_over_time
 
 FEW, MOST = 10, 25  # jobs of the sentence; jobs and hours of the JSON data
+MOST_STRETCHES, STRETCHES = 10_000, (1, 24, 168, 8766)  # stretches of time, and their hours
 ROUNDING = 1e-9
 BEATS_BOUND, REFUSED = "better than possible", "refused"
 WORDS = {
@@ -82,6 +82,7 @@ class AuditVerdict:
             return f"{met}; the best possible meets {best}."
         assert low is not None
         text = f"Your scheduler's {self.word} is {seconds(self.value)} s"
+        text += f" ({span_text(self.value)})" * (self.value >= 60)
         # where the ends agree, the schedule's says what the best possible is
         least = seconds(low, -1) if high is None or not self.best.is_point else seconds(high)
         if self.value < low * (1 - ROUNDING):
@@ -102,15 +103,6 @@ class AuditVerdict:
             "objective": self.objective, "value": self.value, "out_of": self.out_of,
             "best_possible": self.best.to_dict(), "ratio": self.ratio.to_dict(),
         }  # fmt: skip
-
-
-def seconds(value: float, outward: int = 0) -> str:
-    """Seconds for people, four digits or all; rounded down (-1), up (1) or to the nearest."""
-    places = 0 if abs(value) >= 1000 else max(0, 3 - int(math.log10(max(abs(value), 1e-3))))
-    modes = {-1: ROUND_FLOOR, 0: ROUND_HALF_EVEN, 1: ROUND_CEILING}
-    rounded = Decimal(repr(float(value))).scaleb(places).to_integral_value(modes[outward])
-    text = f"{rounded.scaleb(-places):,.{places}f}"
-    return text.rstrip("0").rstrip(".") if places else text
 
 
 def _factor(above: float | None, below: float | None) -> float | None:
@@ -144,14 +136,15 @@ class Gap:
 
     def sentence(self) -> str:
         """Which jobs and hours lose how much."""
-        losing, against = int((self.jobs["later"] > 0).sum()), f"({self.best})"
+        losing = int((self.jobs["later"] > 0).sum())
+        best = "the best schedule found" if self.best == "best found" else f"under {self.best}"
         if not losing:
-            return f"No job ends later than in the best schedule found {against}."
-        few = min(FEW, losing)
-        text = (
-            f"{losing} of {len(self.jobs)} jobs end later than in the best schedule found "
-            f"{against}; {few} of them hold {self.jobs['share'].head(few).sum():.0%} of the loss."
-        )
+            return f"No job ends later than in {best}."
+        text = f"{losing} of {plural(len(self.jobs), 'job')} end{'s' * (losing == 1)} later than in"
+        text += f" {best}"
+        if losing > FEW:
+            text += f"; {FEW} of them hold {self.jobs['share'].head(FEW).sum():.0%} of the loss"
+        text += "."
         worst: Any
         for worst in self.hours.head(1).itertuples():
             text += (
@@ -186,13 +179,14 @@ def find_gap(log: Log, schedule: AuditSchedule, best: AuditSchedule) -> Gap:
 
 
 def _idle_hours(log: Log, schedule: AuditSchedule) -> pd.DataFrame:
-    """GPU-seconds idle while jobs waited, by full hour of the log's clock."""
+    """GPU-seconds idle while jobs waited, by full hour (of a long log: day, week) of its clock."""
     columns = ["begin", "end", "idle", "share"]
     if not schedule.is_known:
         return pd.DataFrame(columns=columns)
     jobs, rows, held = log.jobs, schedule.solution.rows, held_rows(log)
     first, last = int(jobs["submit"].min()), int(jobs["completion"].max())
-    unit, step = SECOND // log.slots_per_second, 3600 * SECOND
+    unit, hours = SECOND // log.slots_per_second, (last - first) / log.slots_per_second / 3600
+    step = 3600 * SECOND * next(n for n in STRETCHES if hours <= MOST_STRETCHES * n)
     begin, end = log.microseconds(first) // step, -(-log.microseconds(last) // step)
     edges = (np.arange(begin, end + 1) * step - log.zero) // unit
     curves = (
@@ -207,11 +201,11 @@ def _idle_hours(log: Log, schedule: AuditSchedule) -> pd.DataFrame:
     idle: Any = np.minimum(free, (present - running).clip(lower=0))[:-1] * np.diff(cut)
     hourly = idle.groupby(np.searchsorted(edges, cut[:-1], side="right") - 1).sum()
     hourly = hourly[hourly > 0].sort_values(ascending=False, kind="stable")
-    hours = [
+    found = [
         (log.stamp(edges[hour]), log.stamp(edges[hour + 1]), lost / log.slots_per_second)
         for hour, lost in hourly.items()
     ]
-    return pd.DataFrame(hours, columns=columns[:3]).assign(share=hourly.to_numpy() / hourly.sum())
+    return pd.DataFrame(found, columns=columns[:3]).assign(share=hourly.to_numpy() / hourly.sum())
 
 
 @dataclass(frozen=True)
@@ -270,7 +264,7 @@ def find_breaches(log: Log) -> Breaches:
     hidden = int(log.jobs["completion_only"].sum())
     if hidden:
         unchecked.append(
-            f"capacity, slot by slot: of {hidden} job{'s' * (hidden > 1)} only start and end are "
+            f"capacity, slot by slot: of {plural(hidden, 'job')} only start and end are "
             "known, and they stood still in between for a time that the log does not say"
         )
     sizes = _known_servers(log, held, unchecked)
@@ -311,14 +305,14 @@ def _known_servers(log: Log, held: pd.DataFrame, unchecked: list[str]) -> dict[s
         return {}
     server = held["server"].fillna("").astype(str)
     if (number := int((server == "").sum())) > 0:
-        runs = f"{number} run{'s' * (number > 1)}"
+        runs = plural(number, "run")
         unchecked.append(f"each server: of {runs} the log does not say what each server held")
     sizes = {name: capacity.of_server(name) for name in sorted({*server} - {""})}
     unknown = [name for name, gpus in sizes.items() if gpus is None]
     if unknown:
         unchecked.append(
             f"each server: nobody has said how many GPUs {len(unknown)} of them have, such as "
-            f"{unknown[0]} (--servers)"
+            f"{unknown[0]} (`servers`)"
         )
     return {name: gpus for name, gpus in sizes.items() if gpus is not None}
 

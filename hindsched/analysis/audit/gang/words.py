@@ -1,0 +1,49 @@
+"""How an audit writes numbers for people: spans as they are said, counts, shares."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+UNITS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
+
+
+def seconds(value: float, outward: int = 0) -> str:
+    """Seconds: known ones in six digits, ends in four; rounded down (-1), up (1), to the nearest.
+
+    Whole seconds are always written out.
+    """
+    digits = 3 if outward else 5
+    places = max(0, digits - int(math.log10(max(abs(value), 1e-3))))
+    places = 0 if outward and abs(value) >= 1000 else places
+    modes = {-1: ROUND_FLOOR, 0: ROUND_HALF_EVEN, 1: ROUND_CEILING}
+    rounded = Decimal(repr(float(value))).scaleb(places).to_integral_value(modes[outward])
+    text = f"{rounded.scaleb(-places):,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
+
+
+def span_text(value: float) -> str:
+    """Seconds as people say them, in the two largest units: 3 h 10 min."""
+    if abs(value) < 59.95:
+        return f"{float(f'{value:.3g}'):g} s"
+    names = [*UNITS]
+    whole = abs(round(value))
+    unit = next(at for at, size in enumerate(UNITS.values()) if whole >= size)
+    small = names[min(unit + 1, len(names) - 1)]
+    whole = round(whole / UNITS[small]) * UNITS[small]
+    unit = next(at for at, size in enumerate(UNITS.values()) if whole >= size)
+    parts = []
+    for name in names[unit : unit + 2]:
+        count, whole = divmod(whole, UNITS[name])
+        parts += [f"{count:,} {name}"] * (count > 0)
+    return "-" * (value < 0) + " ".join(parts)
+
+
+def plural(number: int, what: str) -> str:
+    """A count and what is counted."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def how_often(number: int) -> str:
+    """How often: once, 2 times."""
+    return "once" if number == 1 else f"{number:,} times"

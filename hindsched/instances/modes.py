@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -270,14 +270,13 @@ def durations(instance: WindowInstance, job: Any) -> Ints:
     return np.clip(length, 1, NEVER).astype(np.int64)
 
 
-def modes(instance: WindowInstance, job: Any, *, every_count: bool = False) -> Modes:
+def modes(instance: WindowInstance, job: Any) -> Modes:
     """Modes worth considering for a job.
 
     Left out, because a kept mode is never worse at any non-negative prices and any residual:
 
     - N workers when fewer workers of the same (worker type, PS type, q) take the same duration,
-      and a PS type when another takes no longer, needs no more and has no less bandwidth (unless
-      `every_count`: in a slot what counts is the pace);
+      and a PS type when another takes no longer, needs no more and has no less bandwidth;
     - without PSs one worker over several servers;
     - workers beyond what the empty cluster (for q = 1: any one server) holds;
     - those whose PSs no server holds, together with the workers that must stand beside them.
@@ -289,11 +288,10 @@ def modes(instance: WindowInstance, job: Any, *, every_count: bool = False) -> M
     keep = (length < NEVER) & (instance.hosting.fewest_ps(len(counts)) < NEVER)
     keep[:, :, 0, :] &= (counts <= room.sum(axis=0)[:, None])[:, None, :]
     keep[:, :, 1, :] &= (counts <= room.max(axis=0, initial=0)[:, None])[:, None, :]
-    if not every_count:
-        least = np.minimum.accumulate(length, axis=3)
-        keep[..., 1:] &= length[..., 1:] < least[..., :-1]
-        for better, p in instance.ps_replacements:
-            keep[:, p] &= length[:, better] > length[:, p]
+    least = np.minimum.accumulate(length, axis=3)
+    keep[..., 1:] &= length[..., 1:] < least[..., :-1]
+    for better, p in instance.ps_replacements:
+        keep[:, p] &= length[:, better] > length[:, p]
     m, not_q, ps, n = map(np.ascontiguousarray, np.nonzero(keep[:, :, ::-1].transpose(0, 2, 1, 3)))
     return Modes(m, ps, 1 - not_q, n + 1, length[m, ps, 1 - not_q, n])
 
@@ -303,13 +301,3 @@ def fewest_ps(instance: WindowInstance, table: Modes) -> Ints:
     every = instance.hosting.fewest_ps(int(table.workers.max(initial=0)))
     needed: Ints = every[table.worker_type, table.ps_type, table.one_server, table.workers - 1]
     return needed
-
-
-def slot_modes(instance: WindowInstance, job: Any) -> tuple[Modes, list[Fraction]]:
-    """What a job may do in one slot, as modes of one slot, and the mini-batches of each."""
-    table = modes(instance, job, every_count=True)
-    rates = [
-        count / instance.exact_time(job, m, p, bool(q), count)
-        for m, p, q, count, _ in table.tuples()
-    ]
-    return replace(table, duration=np.ones_like(table.duration)), rates

@@ -319,7 +319,7 @@ def scenario_programs(
     first = futures.instances[0]
     models, formulation = family_models(first.family), first.check_formulation(formulation)
     slots = models.decisions
-    forms = [each for each in slots if each in models.forms[formulation]]
+    forms = [each for each in slots if each in models.forms.get(formulation, ())]
     if not forms or form not in (None, *forms):
         raise InputError("form", form or formulation, f"must be {' or '.join(slots) or 'another'}")
     build: dict[str, Any] = {"form": form or forms[0], "relax": relax}

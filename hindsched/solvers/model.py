@@ -164,10 +164,8 @@ class ModelResult:
         from hindsched.solvers.certificates.certificate import certify
 
         instance, formulation = self.declared.instance, self.declared.formulation
-        oracle = build_oracle(instance, formulation)
-        if "servers" in row_layouts(instance.family):
-            servers = build_oracle(instance, formulation, rows="servers")
-            oracle = servers if servers.exact else oracle  # windows do not bound jobs in pieces
+        rows = "servers" if "servers" in row_layouts(instance.family) else None
+        oracle = build_oracle(instance, formulation, rows=rows)
         if not oracle.exact:
             return None
         available, fitted = self.capacity_prices(), dict[str, Floats]()

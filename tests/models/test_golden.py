@@ -25,11 +25,11 @@ TINY = {
 }
 PROGRAMS = {
     "oasis": [("standard", "printed"), ("standard", "strong"), ("standard", "cumulative")],
-    "batchsched": [("modes", "printed"), ("modes", "modes"), ("preemptive", "slots")],
+    "batchsched": [("modes", "printed"), ("modes", "modes")],
     "batchsched-ring": [("modes", "printed")],
     "astraea": [
         ("optional,modes", "printed"), ("optional,modes", "modes"),
-        ("must-complete,modes", "printed"), ("optional,preemptive", "slots"),
+        ("must-complete,modes", "printed"),
     ],
     "edgecloud": [("literal", "printed"), ("no-migration", "strong")],
     "mlbroker": [("paper", "printed"), ("tight", "disaggregated")],

@@ -3,8 +3,8 @@
 The round problem (4) is (3) with all jobs there at time 0.
 
 ``modes`` consists of the blocks of `windows/block.py`; ``printed`` is the printed program
-(`printed.py`). Both have the same optimum. ``slots`` is the problem ``preemptive``. Worker and PS
-counts are the resources of the block's cluster: a worker of type w takes one unit of resource w.
+(`printed.py`). Both have the same optimum. Worker and PS counts are the resources of the block's
+cluster: a worker of type w takes one unit of resource w.
 
 ========================  =====================================================================
 ``eq_3``                  objective: revenue of all tenants
@@ -30,7 +30,6 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
-from hindsched.instances.modes import PREEMPTIVE
 from hindsched.models.algebra import Expr, Model, RowKey, grouped, set_equations
 from hindsched.models.astraea.printed import SYMBOLS as PRINTED_SYMBOLS
 from hindsched.models.astraea.printed import printed_program, read_job, write_job
@@ -50,17 +49,12 @@ from hindsched.solutions.astraea.solution import AstraeaSolution
 FORMS: dict[str, tuple[str, ...]] = {
     f"{obligation},{writing}": forms
     for obligation in ("optional", "must-complete")
-    for writing, forms in (
-        ("modes", ("modes", PRINTED)), ("literal", (PRINTED,)), (PREEMPTIVE, (program.SLOTS,))
-    )
+    for writing, forms in (("modes", ("modes", PRINTED)), ("literal", (PRINTED,)))
 }  # fmt: skip
 """``literal`` is an older word for the printed form of the same problem."""
 SYMBOLS = symbols(
     {
-        ("", "revenue"): "eq_work",
         ("job |", "revenue"): "eq_4a",
-        ("slot", "jobs"): "e",
-        ("slot", "revenue"): "eq_slot eq_end",
         ("server, worker type, slot", "revenue a worker"): "eq_3c",
         ("server, PS type, slot", "revenue a PS"): "eq_3d",
         ("mode, slot, host, on host", "jobs"): "u",
@@ -185,7 +179,7 @@ def build_offline(
         blocks: dict[int, ProgramJob] = {j: PrintedJob(model, j, read_job, write_job) for j in jobs}
     else:
         spanned = spans(instance, jobs, must=must, now=now)
-        sets = sets_by_job(instance, spanned, in_pieces=form == program.SLOTS)
+        sets = sets_by_job(instance, spanned)
         model = pyo.ConcreteModel(name=instance.name)
         made = program.add_blocks(model, family, sets, relax)
         blocks = {**made}
@@ -205,11 +199,10 @@ def build_offline(
             ),
             sense=pyo.maximize, doc="(3) revenue of all tenants",
         )  # fmt: skip
-        in_pieces = form == program.SLOTS
         once = "=" if must else r"\le"
         own = {
-            "eq_3": rf"\max \sum_{{j \in [J]}} {worth_of_end('f_j({last})', in_pieces)}",
-            "eq_4a": rf"{worth_of_end('', in_pieces)} {once} 1, {EACH_JOB}",
+            "eq_3": rf"\max \sum_{{j \in [J]}} {worth_of_end('f_j({last})')}",
+            "eq_4a": rf"{worth_of_end('')} {once} 1, {EACH_JOB}",
         }
         set_equations(model, block_equations(family) | own, NOTATION)
     model.eq_3.expr += AstraeaSolution(instance, dict(fixed), formulation).objective()
@@ -233,7 +226,6 @@ def build_subproblem(
     `values`, (horizon + 1,), are by completion slot and stand for the revenue: never rising, -inf
     where the job may not end.
     """
-    program.refuse_in_pieces(formulation)
     family, last = astraea_rules(instance), instance.horizon
     record = instance.jobs[position]
     if values is not None:
@@ -277,7 +269,7 @@ class AstraeaDual(program.WindowDual):
 
 
 def build_dual(instance: AstraeaInstance, formulation: str) -> AstraeaDual:
-    """Build (6); jobs in pieces have no such dual."""
+    """Build (6)."""
     last, jobs = instance.horizon, instance.jobs
     dual: AstraeaDual = program.build_schedule_dual(
         AstraeaDual, astraea_rules(instance), formulation, "6a",
@@ -294,6 +286,6 @@ MODELS = FamilyModels(
     build_dual=build_dual,
     program_bytes=program_bytes,
     reveal_delay=1,
-    decisions={"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}},
+    decisions={"modes": {"u": 1, "y": 2}},
     linking=frozenset({"eq_3a", "eq_3b", "eq_3c", "eq_3d"}),
 )

@@ -1,9 +1,9 @@
 """The programs of batchsched in Pyomo: (2)/(15), the subproblem (12)/(20), the dual (9)/(18).
 
 ``modes`` consists of the blocks of `windows/block.py`; ``printed`` is the printed program
-(`printed.py`). Both have the same optimum. ``slots`` is the problem ``preemptive``. The slots that
-a program spans follow from a feasible schedule (the incumbent): in an optimal schedule no job
-completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
+(`printed.py`). Both have the same optimum. The slots that a program spans follow from a feasible
+schedule (the incumbent): in an optimal schedule no job completes later than
+``cmin_j + (UB - sum w cmin) / w_j``.
 
 =======================  =====================================================================
 ``objective``            (2)/(15): total weighted completion time;
@@ -16,7 +16,6 @@ completes later than ``cmin_j + (UB - sum w cmin) / w_j``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -26,7 +25,7 @@ from pyomo.environ import quicksum as total
 from hindsched.errors import InputError
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.decimals import exactly
-from hindsched.instances.modes import PREEMPTIVE, modes, slot_modes
+from hindsched.instances.modes import modes
 from hindsched.limits import check_count, check_memory
 from hindsched.models.algebra import Expr, Model, set_equations
 from hindsched.models.base import PRINTED, Commitments, FamilyModels, Prices, ScenarioPolicy
@@ -50,16 +49,12 @@ FixedRows = dict[str, tuple[WindowRow, ...]]
 BYTES_A_COLUMN = 1_000  # of Pyomo, and its part in the rows
 MOST_COLUMNS = 20_000_000  # minutes: each is looked at, also if it then is left out
 MOST_IN_SUBPROBLEM = 300_000  # columns of one job, whose program is solved for every decision
-FORMS: dict[str, tuple[str, ...]] = {
-    "modes": ("modes", PRINTED), "literal": (PRINTED,), PREEMPTIVE: (program.SLOTS,),
-}  # fmt: skip
+FORMS: dict[str, tuple[str, ...]] = {"modes": ("modes", PRINTED), "literal": (PRINTED,)}
 """``literal`` is an older word for the printed form of the same problem."""
 SYMBOLS = symbols(
     {
-        ("", "weighted slots"): "eq_work eq_12a eq_20a",
+        ("", "weighted slots"): "eq_12a eq_20a",
         ("job", "weighted slots"): "eq_2a",
-        ("slot", "jobs"): "e",
-        ("slot", "weighted slots"): "eq_slot eq_end",
         ("server, resource, slot", "weighted slots a unit"): "eq_2h eq_15b",
         ("mode, slot, host, on host", "jobs"): "u",
         ("worker type, duration, slot", "weighted slots a worker"): "eq_13c",
@@ -123,7 +118,7 @@ def build_offline(
     relax: bool = False, commitments: Commitments | None = None,
     incumbent: BatchschedSolution | None = None, policy: ScenarioPolicy | None = None,
 ) -> BatchschedProgram:  # fmt: skip
-    """Build (2)/(15) or ``preemptive``; its last slot follows from `incumbent`, or a list schedule.
+    """Build (2)/(15); its last slot follows from `incumbent`, or a list schedule.
 
     A job with a row that begins before ``commitments.now``, or a locked one, keeps its rows; the
     others start from then on.
@@ -135,8 +130,7 @@ def build_offline(
     jobs = [j for j, job in enumerate(instance.jobs) if job.name not in fixed]
     if incumbent is None:
         incumbent = wspt_schedule(instance, commitments)
-    in_pieces = form == program.SLOTS
-    latest = _latest_completions(instance, fixed, now, incumbent, jobs, in_pieces, policy)
+    latest = _latest_completions(instance, fixed, now, incumbent, jobs, policy)
     ends = [row.last for rows in fixed.values() for row in rows]
     slots = max([*ends, *(completion - 1 for completion in latest.values())], default=1)
     free, blocks = windows.left_by(instance, fixed), dict[int, ProgramJob]()
@@ -146,9 +140,9 @@ def build_offline(
         blocks.update({j: PrintedJob(model, j, read_job, write_job) for j in jobs})
     else:
         spans = {j: (max(instance.jobs[j].arrival, now), latest[j] - 1) for j in jobs}
-        columns = windows.num_columns(instance, spans, in_pieces=in_pieces)
+        columns = windows.num_columns(instance, spans)
         _check_columns(f"the program of {instance.name}", columns, MOST_COLUMNS)
-        sets = windows.sets_by_job(instance, spans, in_pieces=in_pieces)
+        sets = windows.sets_by_job(instance, spans)
         model = pyo.ConcreteModel(name=instance.name)
         made = program.add_blocks(model, family, sets, relax)
         blocks.update(made)
@@ -163,8 +157,8 @@ def build_offline(
             doc=f"({2 if instance.has_ps else 15}) total weighted completion time",
         )
         own = {
-            "objective": rf"\min \sum_{{j \in [J]}} w_j {worth_of_end('({last} + 1)', in_pieces)}",
-            "eq_2a": rf"{worth_of_end('', in_pieces)} = 1, {EACH_JOB}",
+            "objective": rf"\min \sum_{{j \in [J]}} w_j {worth_of_end('({last} + 1)')}",
+            "eq_2a": rf"{worth_of_end('')} = 1, {EACH_JOB}",
         }
         set_equations(model, block_equations(family) | own, NOTATION)
     model.objective.expr += sum(
@@ -191,7 +185,6 @@ def build_subproblem(
 
     By default that by which the job is done if it waits for the last arrival and takes its longest.
     """
-    program.refuse_in_pieces(formulation)
     family, record = batchsched_rules(instance), instance.jobs[position]
     if slots is None:
         longest = int(modes(instance, record).duration.max())
@@ -251,22 +244,18 @@ def _check_columns(what: str, columns: int, most: int) -> None:
 
 def _latest_completions(
     instance: BatchschedInstance, fixed: FixedRows, now: int, incumbent: BatchschedSolution,
-    open_jobs: list[int], in_pieces: bool, policy: ScenarioPolicy | None,
+    open_jobs: list[int], policy: ScenarioPolicy | None,
 ) -> dict[int, int]:  # fmt: skip
     """Latest completion t + L of every open job in a schedule no worse than the incumbent.
 
     Some optimal schedule has no empty slot once all jobs are there and all fixed rows have ended:
     what starts after an empty slot could start one slot earlier. Hence no job need end later than
-    in the incumbent, or than if all then ran one after another, however small its weight; in pieces
-    each in its slowest way.
+    in the incumbent, or than if all then ran one after another, however small its weight.
     """
     jobs = {j: instance.jobs[j] for j in open_jobs}
     lengths = {j: modes(instance, job).duration for j, job in jobs.items()}
     least = {j: max(job.arrival, now) + int(lengths[j].min()) for j, job in jobs.items()}
     longest = sum(int(table.max()) for table in lengths.values())
-    if in_pieces:
-        slowest = {j: min(slot_modes(instance, job)[1]) for j, job in jobs.items()}
-        longest = sum(math.ceil(jobs[j].total_minibatches / rate) for j, rate in slowest.items())
     ends = [row.last + 1 for rows in fixed.values() for row in rows]
     last = max([now, *ends, *(job.arrival for job in jobs.values())]) + longest
     # exact: what is left of large weights would be divided by the smallest
@@ -292,6 +281,6 @@ MODELS = FamilyModels(
     build_offline=build_offline,
     build_subproblem=build_subproblem,
     build_dual=build_dual,
-    decisions={"modes": {"u": 1, "y": 2}, program.SLOTS: {"u": 1, "y": 2}},
+    decisions={"modes": {"u": 1, "y": 2}},
     linking=frozenset({"eq_2h", "eq_15b"}),
 )

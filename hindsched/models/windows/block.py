@@ -5,7 +5,6 @@
                                   one server g = N; without PSs over several servers n = -1
 ``y[m, L, t, h]``                 workers of type m on server h that stand beside no PS, in the
                                   window of L slots from t
-``e[t]``                          the job's last slot is t: only where slots need not touch
 ================================  ==============================================================
 
 A job takes one window with one unchanging placement. One PS host and the least sufficient number of
@@ -13,16 +12,12 @@ PSs are no loss of generality, so that the constraints on types, PSs and bandwid
 (2i) of batchsched; (3e)-(3j) of astraea) hold by the choice of columns, and "all on one server"
 needs no binary: a column over several servers is never better on one. The block is exact; its
 relaxation is much tighter than the printed one's.
-
-Where slots need not touch, a job has in every slot any placement that the rules of a slot allow, or
-none: the same columns with windows of one slot. What links them is the work that they do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -30,19 +25,15 @@ import pyomo.environ as pyo
 from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats, Ints
-from hindsched.instances.decimals import common_step
-from hindsched.models.algebra import Expr, Model, Use, binary_domain, grouped, integer_domain
+from hindsched.models.algebra import Expr, Model, Use, binary_domain, integer_domain
 from hindsched.models.windows.sets import (
     Column,
-    Pieces,
     WindowJobSets,
     host_use,
     num_ps,
     window_row,
 )
 from hindsched.solutions.window_solution import WindowRow
-
-MOST_WHOLE = 10**6  # coefficients of the work's row are whole where none has to be larger
 
 
 class CapacityRows(NamedTuple):
@@ -127,7 +118,7 @@ class PrintedJob:
 
 
 class ModesJob:
-    """A job by its modes: the variables ``u``, ``y`` and, in pieces, ``e``."""
+    """A job by its modes: the variables ``u`` and ``y``."""
 
     def __init__(self, block: Model, family: Family, job: WindowJobSets, relax: bool) -> None:
         self.block, self.cluster, self.job = block, family.cluster, job
@@ -155,35 +146,10 @@ class ModesJob:
             placed = total(b.y[m, L, t, h] for h in job.servers_of[m, L, t])
             return placed == total(job.beside(c) * b.u[c] for c in job.columns_of[m, L, t])
 
-        if job.pieces is not None:
-            self._add_work(job.pieces, binary_domain(relax))
-
-    def _add_work(self, pieces: Pieces, domain: Any) -> None:
-        """A job in pieces: its placements by slot, its work and its end."""
-        b, columns = self.block, self.job.columns
-        placed = grouped((column[1], column) for column in columns)
-        slots = sorted(placed)
-        amounts, needed = _work_coefficients(pieces)
-        b.e = pyo.Var(slots, domain=domain, doc="(ours) the job's last slot")
-        if slots:
-
-            @b.Constraint(doc="(ours) a job that runs does its work")
-            def eq_work(b: Model) -> Expr:
-                done = total(amounts[column[0]] * b.u[column] for column in columns)
-                return done >= needed * total(b.e.values())
-
-        @b.Constraint(slots, doc="(ours) one placement in a slot")
-        def eq_slot(b: Model, t: int) -> Expr:
-            return total(b.u[column] for column in placed[t]) <= 1
-
-        @b.Constraint(slots, doc="(ours) nothing runs after the last slot")
-        def eq_end(b: Model, t: int) -> Expr:
-            return total(b.u[c] for c in placed[t]) <= total(b.e[s] for s in slots if s >= t)
-
     @property
     def chosen(self) -> Expr:
         """1 if the job runs."""
-        return total((self.block.u if self.job.pieces is None else self.block.e).values())
+        return total(self.block.u.values())
 
     def once(self) -> Expr:
         """The row by which the job runs."""
@@ -197,8 +163,6 @@ class ModesJob:
 
     def worth(self, value: Callable[[int], float]) -> Expr:
         """The value of the last slot in which the job runs."""
-        if self.job.pieces is not None:
-            return total(value(t) * end for t, end in self.block.e.items())
         last = self.job.last_slot
         return total(value(last(column)) * chosen for column, chosen in self.block.u.items())
 
@@ -229,21 +193,11 @@ class ModesJob:
         A row whose host has spare PSs, or more workers than its duration needs, is expressed by a
         column that uses no more; without such a column those that start there get no values.
         """
-        block, pieces = self.block, self.job.pieces
+        block = self.block
         for element in (*block.u.values(), *block.y.values()):
             element.value = 0
-        if pieces is not None:
-            last = max((row.last for row in rows), default=0)
-            for t, end in block.e.items():
-                end.value = int(t == last)
-            rows = [
-                replace(row, first=t, last=t)
-                for row in rows for t in range(row.first, row.last + 1)
-            ]  # fmt: skip
         for row in rows:
             starting = [column for column in self.job.columns if column[1] == row.first]
-            if pieces is not None:
-                starting.sort(key=lambda column: -pieces.rates[column[0]])
             for column in starting:
                 beside = self._beside(column, row)
                 if beside is not None:
@@ -274,12 +228,3 @@ class ModesJob:
             return None
         before = np.cumsum(beside) - beside
         return np.clip(needed - before, 0, beside)
-
-
-def _work_coefficients(pieces: Pieces) -> tuple[list[float], float]:
-    """Coefficients of the work's row and its right side, whole where they are small enough."""
-    rates, work = pieces[0], Fraction(pieces.work)
-    step = common_step((*rates, work))
-    if max((*rates, work)) > MOST_WHOLE * step:
-        step = work
-    return [float(rate / step) for rate in rates], float(work / step)

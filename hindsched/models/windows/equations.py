@@ -14,18 +14,14 @@ NOTATION = {
         "u", "1 if mode k starts in slot t, its PSs on server h beside g of its workers",
     ),
     "y_{jmL}(t, h)": ("y", "workers of type m beside no PS, in the window of L slots from t"),
-    r"\epsilon_j(t)": ("e", "1 if t is the job's last slot, where slots need not touch"),
     "w_j": ("weight", "weight"),
     "f_j": ("revenue", "revenue by the last slot"),
     r"Y_{jm}(h)": ("most_beside", "most workers of a type that fit on the server"),
-    r"\rho_k": ("rate", "work of a slot in mode k"),
-    "W_j": ("work", "work of the job"),
     r"\chi_{kg}^r": ("host_use", "what g workers and their PSs take"),
     "e_m^r": ("worker_demand", "what a worker takes"),
     "C_h^r": ("server_capacity", "what a server has"),
 }  # fmt: skip
 ALL, OF_WINDOW = r"\sum_{k, t, h, g}", r"\sum_{k : m_k = m, L_k = L} \sum_{h', g}"
-IN_SLOT = r"\sum_{k, h, g} u_{jk}(t, h, g)"
 EACH_JOB, EACH_SLOT = (rf"\quad \forall j \in [J]{more}" for more in ("", ", t"))
 ON_HOST = r"\sum_{k, t', g : t' \le t < t' + L_k} \chi_{kg}^r u_{jk}(t', h, g)"
 BESIDE = r"\sum_{m, L, t' : t' \le t < t' + L} e_m^r y_{jmL}(t', h)"
@@ -47,14 +43,9 @@ def block_equations(family: Family) -> dict[str, str]:
         rf" \min(Y_{{jm}}(h), n_k) {chosen}, {EACH_SLOT}, m, L, h",
         f"eq_{family.split}": r"\sum_{h \in [H]} y_{jmL}(t, h)"
         rf" = {OF_WINDOW} (n_k - g) {chosen}, {EACH_SLOT}, m, L",
-        "eq_work": rf"{ALL} \rho_k u_{{jk}}(t, h, g) \ge W_j \sum_t \epsilon_j(t), {EACH_JOB}",
-        "eq_slot": rf"{IN_SLOT} \le 1, {EACH_SLOT}",
-        "eq_end": rf"{IN_SLOT} \le \sum_{{t' \ge t}} \epsilon_j(t'), {EACH_SLOT}",
     }
 
 
-def worth_of_end(worth: str, in_pieces: bool) -> str:
+def worth_of_end(worth: str) -> str:
     """Sum over a job's possible ends of what ``{last}``, its last slot, is `worth`."""
-    if in_pieces:
-        return rf"\sum_t {worth.format(last='t')} \epsilon_j(t)"
     return rf"{ALL} {worth.format(last='t + L_k - 1')} u_{{jk}}(t, h, g)"

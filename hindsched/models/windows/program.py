@@ -19,7 +19,7 @@ from pyomo.environ import quicksum as total
 
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.modes import WindowInstance, in_pieces
+from hindsched.instances.modes import WindowInstance
 from hindsched.models.algebra import Expr, Model, RowKey, use_by_cell
 from hindsched.models.base import Duals, OfflineProgram, Prices, Subproblem, Terms, row_prices
 from hindsched.models.declared import DeclarativeProgram
@@ -31,7 +31,6 @@ from hindsched.solutions.capacity_timeline import CapacityTimeline
 from hindsched.solutions.window_solution import WindowRow, merge_rows
 
 Planned = TypeVar("Planned", bound=Solution)
-SLOTS = "slots"  # the one form of jobs in pieces
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -63,13 +62,10 @@ class WindowProgram(WindowNames, OfflineProgram[Planned]):
     def load(self, solution: Planned) -> None:
         for j, block in self.blocks.items():
             name = self.instance.jobs[j].name
-            block.write(_complete_rows(solution, name, self.form == SLOTS))
+            block.write(_complete_rows(solution, name))
 
     def capacity_prices(self, duals: Duals) -> dict[str, Floats]:
-        """Duals of the capacity rows as prices, by their name, shape (servers, kinds, slots).
-
-        Of ``slots`` their means over the servers: its bounds merge the servers.
-        """
+        """Duals of the capacity rows as prices, by their name, shape (servers, kinds, slots)."""
         by_name, servers = dict[str, Floats](), len(self.family.cluster.server_capacity)
         objective = next(self.model.component_data_objects(pyo.Objective, active=True))
         sign = 1 if objective.sense == pyo.maximize else -1
@@ -78,16 +74,16 @@ class WindowProgram(WindowNames, OfflineProgram[Planned]):
             rows = self.model.component(f"eq_{number}")
             for (h, r, t), price in row_prices(rows, duals, sign).items():
                 prices[h, r, t - 1] = price
-            by_name[name] = prices.mean(axis=0) if self.form == SLOTS else prices
+            by_name[name] = prices
         return by_name
 
 
-def _complete_rows(solution: Any, name: str, pieces: bool) -> Sequence[WindowRow]:
-    """A completed job's rows, as one window unless its slots need not touch."""
+def _complete_rows(solution: Any, name: str) -> Sequence[WindowRow]:
+    """A completed job's rows, as one window."""
     if solution.completion(name) is None:
         return ()
     rows = merge_rows(replace(row, payment=None) for row in solution.rows[name])
-    if not pieces and len(rows) > 1:
+    if len(rows) > 1:
         raise InputError("incumbent", name, "must run in one window on one placement")
     return rows
 
@@ -182,12 +178,6 @@ def subproblem_model(
     return model, block, used, paid
 
 
-def refuse_in_pieces(formulation: str) -> None:
-    """Refuse what only jobs in one window have: the papers' subproblem and dual."""
-    if in_pieces(formulation):
-        raise InputError("formulation", formulation, "must be one of jobs in one window")
-
-
 class ListedSchedule(NamedTuple):
     """What a schedule of a job is worth, and what it uses, (servers, resources, slots)."""
 
@@ -243,7 +233,6 @@ def build_schedule_dual(
     worth: Callable[[int, int], float], slots: int, whose: str,
 ) -> Any:  # fmt: skip
     """The dual of a `kind` with its rows."""
-    refuse_in_pieces(formulation)
     priced = dict[str, Priced]()
     for letter, part in zip(kind.LETTERS, family.capacities, strict=True):
         capacity = family.cluster.server_capacity[:, list(part.kinds)]

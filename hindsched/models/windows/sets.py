@@ -7,9 +7,8 @@ server; a column (k, t, n, g) starts mode k in slot t with g workers beside the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +17,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.base import Instance
 from hindsched.instances.decimals import NEAR, how_many_left, loosened
-from hindsched.instances.modes import Modes, WindowInstance, modes, ps_for, slot_modes
+from hindsched.instances.modes import Modes, WindowInstance, modes, ps_for
 from hindsched.models.algebra import grouped
 from hindsched.solutions.base import Assignment, Commitments
 from hindsched.solutions.capacity_timeline import CapacityTimeline
@@ -87,27 +86,19 @@ def hosts(
     return list(zip(n.tolist(), on_host[which].tolist(), strict=True))
 
 
-class Pieces(NamedTuple):
-    """Work of a slot in each mode, and of the job, where slots need not touch."""
-
-    rates: Sequence[Fraction]
-    work: int
-
-
 @dataclass
 class WindowJobSets:
     """One job's sets and facts; windows (m, L, t) are those of columns over several servers."""
 
     modes: list[Mode]  # k
-    pieces: Pieces | None = None  # where slots need not touch
     columns: list[Column] = field(default_factory=list)  # what may be chosen
     columns_of: dict[Span, list[Column]] = field(default_factory=dict)  # by window
     most_beside: dict[Beside, int] = field(default_factory=dict)  # beside no PS
 
     @classmethod
-    def of(cls, table: Modes, pieces: Pieces | None = None) -> WindowJobSets:
+    def of(cls, table: Modes) -> WindowJobSets:
         """Sets without columns."""
-        return cls([Mode._make(mode) for mode in table.tuples()], pieces)
+        return cls([Mode._make(mode) for mode in table.tuples()])
 
     def add(
         self, k: int, t: int, places: Iterable[tuple[int, int]], room: Mapping[int, int]
@@ -141,20 +132,14 @@ Spans = Mapping[int, tuple[int, int]]  # first and last slot of the jobs at thes
 Way = tuple[int, range, list[tuple[int, int]]]  # a mode, its starts, hosts with their workers
 
 
-def _ways(
-    instance: WindowInstance, spans: Spans, in_pieces: bool
-) -> Iterator[tuple[int, WindowJobSets, list[Way]]]:
+def _ways(instance: WindowInstance, spans: Spans) -> Iterator[tuple[int, WindowJobSets, list[Way]]]:
     """Each job's sets, still without columns, and how it can stand while nothing runs."""
     free = loosened(instance.server_capacity, instance.server_capacity)
     room = instance.worker_room.sum(axis=0).tolist()
     known: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for j, (first, last) in spans.items():
         job: Any = instance.jobs[j]
-        if in_pieces:  # modes of one slot
-            table, rates = slot_modes(instance, job)
-            sets = WindowJobSets.of(table, Pieces(rates, job.total_minibatches))
-        else:
-            sets = WindowJobSets.of(modes(instance, job))
+        sets = WindowJobSets.of(modes(instance, job))
         ways = list[Way]()
         for k, (m, p, q, workers, duration) in enumerate(sets.modes):
             starts = range(first, last - duration + 2)
@@ -165,12 +150,10 @@ def _ways(
         yield j, sets, ways
 
 
-def sets_by_job(
-    instance: WindowInstance, spans: Spans, *, in_pieces: bool = False
-) -> dict[int, WindowJobSets]:
+def sets_by_job(instance: WindowInstance, spans: Spans) -> dict[int, WindowJobSets]:
     """Sets of the jobs at these positions."""
     by_job, room = dict[int, WindowJobSets](), instance.worker_room.T.tolist()
-    for j, sets, ways in _ways(instance, spans, in_pieces):
+    for j, sets, ways in _ways(instance, spans):
         for k, starts, places in ways:
             fits = {h: most for h, most in enumerate(room[sets.modes[k].worker_type]) if most}
             for t in starts:
@@ -179,9 +162,9 @@ def sets_by_job(
     return by_job
 
 
-def num_columns(instance: WindowInstance, spans: Spans, *, in_pieces: bool = False) -> int:
+def num_columns(instance: WindowInstance, spans: Spans) -> int:
     """How many columns the jobs at these positions have where all are kept."""
-    ways = (way for _, _, job_ways in _ways(instance, spans, in_pieces) for way in job_ways)
+    ways = (way for _, _, job_ways in _ways(instance, spans) for way in job_ways)
     return sum(len(starts) * len(places) for _, starts, places in ways)
 
 

@@ -289,8 +289,8 @@ def _in_turn(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
             return grown
         both.known = replace(grown, stopped_by=both.known.stopped_by)
     both.solve_program(program)
-    if has_tree and "program_failed" in both.known.details:
-        return _grow(both, both.clock)
+    if "program_failed" in both.known.details:
+        return _grow(both, both.clock) if has_tree else both.run(both.clock.seconds_left)
     return both.known
 
 

@@ -1,12 +1,8 @@
-"""mlbroker's integer program (8) in Pyomo: blocks and linking rows.
+"""mlbroker's integer program (8) in Pyomo: the rules of jobs and what links them.
 
-``tight`` (the default) equals the realised cost: the two-tier price is a fee e that buys the lower
-price for everyone, so the resources are an uncapacitated facility location,
-
-    min sum_i [a h_i - (a - b) w_i] + e u,  w_i <= h_i,  w_i <= H_i u,  u binary
-
-(disaggregated: one row a job). Linking rows are ``eq_2_tier`` (w_i <= H_i u) and ``eq_8h``.
-``paper`` is (8) as printed (`printed.py`), another problem with another optimum.
+``tight`` (the default, `tight.py`) equals the realised cost. Linking rows are ``eq_2_tier``
+(w_i <= H_i u) and ``eq_8h``. ``paper`` is (8) as printed (`printed.py`), another problem with
+another optimum.
 
 The convex program (10) of one slot is in ``slot_program.py``. The dual (11) of ``paper`` relaxed,
 which is P_f (9), is here as printed, which is no dual, and corrected:
@@ -46,16 +42,20 @@ from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
 from hindsched.instances.mlbroker.transport import min_cost_flow
 from hindsched.models import base
-from hindsched.models.algebra import Expr, Model, binary_domain, set_equations
+from hindsched.models.algebra import Expr, Model
 from hindsched.models.declared import IndexValue, symbols
 from hindsched.models.mlbroker import sets
-from hindsched.models.mlbroker.block import EQUATIONS, NOTATION, TIGHT, tight_job
-from hindsched.models.mlbroker.printed import SYMBOLS as PRINTED_SYMBOLS
 from hindsched.models.mlbroker.printed import (
     declare_jobs,
     own_cost,
     printed_program,
     units_rented,
+)
+from hindsched.models.mlbroker.tight import (
+    SYMBOLS,
+    declare_tight_jobs,
+    tight_cost,
+    tight_program,
 )
 from hindsched.solutions.mlbroker.solution import MlbrokerSolution, empty_placements
 
@@ -66,41 +66,32 @@ FORMS = {"tight": ("disaggregated",), "paper": (base.PRINTED,)}
 class MlbrokerProgram(sets.MlbrokerNames, base.OfflineProgram[MlbrokerSolution]):
     """The offline program (8), as printed or tight."""
 
-    PRINTED_SYMBOLS = PRINTED_SYMBOLS
+    SYMBOLS = SYMBOLS
 
     def extract(self) -> MlbrokerSolution:
-        workers, ps = empty_placements(self.instance)
-        if self.formulation == "paper":
-            y, s = self.model.y, self.model.s
-            for i, t, r in y:
-                workers[i, t - 1, r] = round(y[i, t, r].value)
-                if s[i, t, r].value > 0.5:
-                    ps[i, t - 1] = r
-        else:
-            for job, block in self.model.job.items():
-                workers[job], ps[job] = _placements(self.instance, block)
-        return MlbrokerSolution(self.instance, workers, ps, self.formulation)
+        return MlbrokerSolution(
+            self.instance, *_placements(self.instance, self.model), self.formulation
+        )
 
     def load(self, solution: MlbrokerSolution) -> None:
         instance, m, costs = self.instance, self.model, solution.costs
         tier = instance.discounted_price * costs.used + instance.tier_fee
         bought = tier < instance.unit_price * costs.used
-        paper = self.formulation == "paper"
         for i in range(len(instance.jobs)):
             for letter, index, value in _letter_values(solution, i):
-                variable = m.component(letter) if paper else m.job[i].component(TIGHT[letter])
-                key = (i, *index) if paper else index
-                if key in variable:
-                    variable[key].set_value(value)
-        if paper:
+                variable = m.component(letter)
+                if (i, *index) in variable:
+                    variable[i, *index].set_value(value)
+        if self.formulation == "paper":
             for t, r, k in m.x:
                 m.u1[t, r, k].set_value(int(bought[t - 1, r, k]))
                 m.u2[t, r, k].set_value(int(not bought[t - 1, r, k]))
                 m.x[t, r, k].set_value(float(instance.weights[1] * costs.resource[t - 1, r, k]))
             return
-        for block in m.job.values():
-            for (t, r, k), units in block.used.items():
-                block.discounted[t, r, k] = pyo.value(units) * bool(bought[t - 1, r, k])
+        for i, t, r, k in m.discounted:
+            worker, ps = instance.worker_demand[i, k], instance.ps_demand[i, k]
+            units = float(worker * m.y[i, t, r].value + ps * m.s[i, t, r].value)
+            m.discounted[i, t, r, k] = units * bool(bought[t - 1, r, k])
         for t, r, k in m.tier:
             m.tier[t, r, k] = int(bought[t - 1, r, k])
 
@@ -134,6 +125,8 @@ class MlbrokerSubproblem(sets.MlbrokerNames, base.Subproblem):
     being deployed where it was not the slot before, less its launch.
     """
 
+    SYMBOLS = SYMBOLS
+
     def set(self, prices: base.Prices, room: base.Prices | None = None) -> None:
         """Set ``discount`` (R, K, J, T) and ``deployment`` (R, J, T); nothing has a capacity."""
         m, job = self.model, self.position
@@ -144,9 +137,9 @@ class MlbrokerSubproblem(sets.MlbrokerNames, base.Subproblem):
 
     def extract(self) -> MlbrokerSolution:
         """The job's placements at the variables' values, of the instance with this job alone."""
-        alone = self.instance.with_jobs((self.instance.jobs[self.position],))
-        workers, ps = _placements(alone, self.model.job[self.position])
-        return MlbrokerSolution(alone, workers[None], ps[None], self.formulation)
+        alone, job = self.instance.with_jobs((self.instance.jobs[self.position],)), self.position
+        workers, ps = _placements(self.instance, self.model)
+        return MlbrokerSolution(alone, workers[[job]], ps[[job]], self.formulation)
 
 
 def build_offline(
@@ -164,46 +157,23 @@ def build_offline(
     if formulation == "paper":
         m = printed_program(instance, relax, factor)
     else:
-        m = _tight_program(instance, workers, relax)
-    for i, t, r in np.ndindex(*workers.shape):
-        key = (i, t + 1, r)
-        if formulation == "paper" and key in m.y:
-            placed, there = m.y[key], m.s[key]
-            if not relax:  # exact, where (8a) has tolerances
-                placed.setlb(int(instance.workers_pinned[i, t, r]))
-        elif formulation != "paper" and key[1:] in m.job[i].workers:
-            placed, there = m.job[i].workers[key[1:]], m.job[i].server[key[1:]]
-        else:
-            continue
-        if server[i, t] >= 0:
-            placed.fix(int(workers[i, t, r]))
-            there.fix(int(r == server[i, t]))
+        m = tight_program(instance, workers, relax)
+    if not relax:
+        pin_workers(m, instance)
+    for (i, t, r), placed in m.y.items():
+        if server[i, t - 1] >= 0:
+            placed.fix(int(workers[i, t - 1, r]))
+            m.s[i, t, r].fix(int(r == server[i, t - 1]))
     return MlbrokerProgram(
         instance=instance, formulation=formulation, form=FORMS[formulation][0], relaxed=relax,
         model=m,
     )  # fmt: skip
 
 
-def _tight_program(instance: MlbrokerInstance, workers: Ints, relax: bool) -> Model:
-    """(8) as it is meant; `workers` are those that are decided, at times more than N."""
-    facts = {j: sets.job_sets(instance, j, workers[j]) for j in range(len(instance.jobs))}
-    prices, m = sets.bills(instance), pyo.ConcreteModel(name=f"{instance.name} tight")
-    m.job = pyo.Block(list(facts), rule=lambda b, j: tight_job(b, facts[j], prices, relax))
-    keys = [(j, t, r) for j, f in facts.items() for t, r in f.places]
-
-    @m.Constraint(keys, doc="(8h) a launch where the job was not deployed")
-    def eq_8h(m: Model, j: int, t: int, r: int) -> Expr:
-        b = m.job[j]
-        before = b.present[t - 1, r] if t > facts[j].slots[0] else 0.0
-        return b.launched[t, r] >= b.present[t, r] - before
-
-    fees = _add_tiers(m, prices, sets.most_rented(instance, workers).tolist(), relax)
-    m.eq_8 = pyo.Objective(
-        expr=total(m.job[j].cost for j in facts) + fees,
-        doc="(8) transfer, resources, deployment and communication",
-    )
-    set_equations(m, EQUATIONS, NOTATION)
-    return m
+def pin_workers(m: Model, instance: MlbrokerInstance) -> None:
+    """Whole workers for data that may not leave: exact, where (8a) has tolerances."""
+    for (i, t, r), placed in m.y.items():
+        placed.setlb(int(instance.workers_pinned[i, t - 1, r]))
 
 
 def build_chord(instance: MlbrokerInstance, j: int) -> Model:
@@ -229,46 +199,33 @@ def build_subproblem(
     """Build the subproblem of one job, with prices 0; only ``tight`` falls apart into jobs."""
     if formulation != "tight":
         raise InputError("formulation", formulation, "must be tight for a subproblem")
-    j = position
-    f = sets.job_sets(instance, j)
+    j, of, prices = position, sets.job_sets(instance, position), sets.bills(instance)
     m = pyo.ConcreteModel(name=f"{instance.name} {instance.jobs[j].name}")
-    m.job = pyo.Block([j], rule=lambda b, j: tight_job(b, f, sets.bills(instance)))
-    m.discount_price = pyo.Param(f.tiers, mutable=True, initialize=0.0, domain=pyo.Reals)
-    m.deployment_price = pyo.Param(f.places, mutable=True, initialize=0.0, domain=pyo.Reals)
-    b = m.job[j]
-    before = {(t, r): b.present[t - 1, r] if t > f.slots[0] else 0.0 for t, r in f.places}
-    paid = total(m.discount_price[key] * units for key, units in b.discounted.items()) + total(
-        m.deployment_price[key] * (b.present[key] - before[key] - b.launched[key])
-        for key in f.places
+    declare_tight_jobs(m, {j: of})
+    m.del_component(m.eq_8h)  # which has a price here
+    pin_workers(m, instance)
+    m.discount_price = pyo.Param(of.tiers, mutable=True, initialize=0.0, domain=pyo.Reals)
+    m.deployment_price = pyo.Param(of.places, mutable=True, initialize=0.0, domain=pyo.Reals)
+    before = {(t, r): m.v[j, t - 1, r] if t > of.slots[0] else 0.0 for t, r in of.places}
+    paid = total(m.discount_price[tier] * m.discounted[j, *tier] for tier in of.tiers) + total(
+        m.deployment_price[place] * (m.v[j, *place] - before[place] - m.z[j, *place])
+        for place in of.places
     )
     m.eq_8 = pyo.Objective(
-        expr=b.cost + paid, doc="(8) the job's own cost and what it pays for the linking rows"
+        expr=tight_cost(m, of, prices, j) + paid,
+        doc="(8) the job's own cost and what it pays for the linking rows",
     )
     return MlbrokerSubproblem(instance=instance, formulation=formulation, model=m, position=j)
 
 
-def _add_tiers(m: Model, prices: sets.Bills, most: list[list[list[float]]], relax: bool) -> Expr:
-    """Tiers with a fee, and the rows by which jobs take part in them; returns the fees."""
-    m.tier = pyo.Var(
-        prices.keys, domain=binary_domain(relax),
-        doc="(ours) u, the tier's fee is paid",
-    )  # fmt: skip
-    rows = [(t, r, k, j) for t, r, k in prices.keys for j in prices.live[t]]
-
-    @m.Constraint(rows, doc="(ours) the lower price only where its fee is paid")
-    def eq_2_tier(m: Model, t: int, r: int, k: int, j: int) -> Expr:
-        return m.job[j].discounted[t, r, k] <= most[j][t - 1][k] * m.tier[t, r, k]
-
-    return total(prices.fee[r][k] * m.tier[t, r, k] for t, r, k in prices.keys)
-
-
-def _placements(instance: MlbrokerInstance, block: Model) -> tuple[Ints, Ints]:
-    """Workers (T, R) and places of the PS (T,) at the values of a job's block."""
-    shape = (instance.horizon, len(instance.datacenters))
-    workers, server = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    for (t, r), variable in block.workers.items():
-        workers[t - 1, r], server[t - 1, r] = round(variable.value), block.server[t, r].value
-    return workers, np.where(server.any(axis=1), server.argmax(axis=1), -1)
+def _placements(instance: MlbrokerInstance, m: Model) -> tuple[Ints, Ints]:
+    """Workers (J, T, R) and places of the PS (J, T) at the variables' values."""
+    workers, ps = empty_placements(instance)
+    for i, t, r in m.y:
+        workers[i, t - 1, r] = round(m.y[i, t, r].value)
+        if m.s[i, t, r].value > 0.5:
+            ps[i, t - 1] = r
+    return workers, ps
 
 
 def _letter_values(
@@ -451,6 +408,6 @@ MODELS = base.FamilyModels(
     build_dual=build_dual,
     build_slot=_build_slot,
     jobs_share_costs=True,  # a tier's fee of a slot is paid once for all
-    decisions={"disaggregated": {"workers": 0, "server": 0}, base.PRINTED: {"y": 1, "s": 1}},
+    decisions={"disaggregated": {"y": 1, "s": 1}, base.PRINTED: {"y": 1, "s": 1}},
     shared=frozenset({"tier"}),
 )

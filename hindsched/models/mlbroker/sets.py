@@ -12,7 +12,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.instances.mlbroker.slot import SlotData
-from hindsched.models.declared import DeclarativeProgram, symbols
+from hindsched.models.declared import DeclarativeProgram
 from hindsched.solutions.base import Commitments
 from hindsched.solutions.mlbroker.solution import empty_placements, parse_rows
 
@@ -33,7 +33,6 @@ class MlbrokerJobSets:
     server: list[int]  # m, and the PS
     data: dict[Place, float]  # D, GB
     needed: dict[int, int]  # N by slot
-    pinned: dict[Place, int]  # workers that data which may not leave needs
     most: dict[int, int]  # most workers in one centre by slot: N, or what is placed
     in_all: dict[int, int]  # most workers by slot: N + R - 1, or what is placed
     arc: dict[Place, float]  # price of a GB sent from r to r', where it may be sent
@@ -53,26 +52,6 @@ class MlbrokerJobSets:
 class MlbrokerNames(DeclarativeProgram):
     """Data centres and resources read by their names; costs are weighted USD, called "USD"."""
 
-    SYMBOLS = symbols(
-        {
-            ("slot", ""): "eq_8f",
-            ("slot", "USD a worker"): "workers_needed",
-            ("slot, datacenter", "workers"): "workers",
-            ("slot, datacenter", "PSs"): "server",
-            ("slot, datacenter", "deployments"): "present",
-            ("slot, datacenter", "launches"): "launched",
-            ("slot, datacenter", "USD a GB"): "eq_8a eq_8b",
-            ("slot, datacenter", "USD a deployment"): "eq_8g eq_8g_ps eq_8g_empty",
-            ("slot, datacenter", "USD a connection"): "eq_8i eq_8j eq_8j_needed",
-            ("slot, from, to", "GB"): "flow",
-            ("slot, from, to", "connections"): "link",
-            ("slot, datacenter, resource", "units"): "discounted",
-            ("slot, datacenter, resource", "tiers"): "tier",
-            ("slot, datacenter, resource", "USD a unit"): "eq_2_rented",
-            ("slot, datacenter, resource, job", "USD a unit"): "eq_2_tier",
-            ("job, slot, datacenter", "USD a launch"): "eq_8h",
-        }
-    )
     OBJECTIVE_UNIT = "USD"
     instance: MlbrokerInstance
 
@@ -99,7 +78,6 @@ def job_sets(instance: MlbrokerInstance, job: int, placed: Ints | None = None) -
         instance.ps_demand[job].tolist(),
         data={(t, r): float(instance.data[job, t - 1, r]) for t, r in places},
         needed=needed,
-        pinned={(t, r): int(instance.workers_pinned[job, t - 1, r]) for t, r in places},
         most={t: max(1, needed[t], int(placed[t - 1].max())) for t in slots},
         in_all={t: max(needed[t] + len(centers) - 1, int(placed[t - 1].sum())) for t in slots},
         arc={(r, q): float(arc[r, q]) for r, q in both if arc[r, q] < np.inf},

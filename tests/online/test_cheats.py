@@ -212,7 +212,7 @@ def test_estimates_of_ones_own_are_checked():
         simulate(INSTANCE, "oasis", estimates={"jobs": [1, 2]})
     with pytest.raises(InputError, match="estimates"):
         check_estimates([1])
-    with pytest.raises(HindschedError, match="depend on lower_floor, units"):
+    with pytest.raises(HindschedError, match="depend on lower_floor"):
         estimates_of(INSTANCE, {"every_job": True})
     with pytest.raises(HindschedError, match="depend on nothing"):
         estimates_of(generate("mlbroker", "small", 1), {"every_job": True})

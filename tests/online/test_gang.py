@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import os
 import sys
 from pathlib import Path
@@ -18,20 +17,17 @@ import hindsched as hs
 from hindsched.analysis.tasks import theorem_of
 from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.gang.generator import generate
-from hindsched.instances.gang.instance import GangInstance, gang_data, split_formulation
+from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.models.base import Commitments
 from hindsched.models.gang.sets import gang_sets
 from hindsched.online.gang.algorithms import ONLINE
 from hindsched.online.protocol import Capabilities, Decision, OnlineAlgorithm
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
-from hindsched.solvers.base import build_oracle
-from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.families.gang.replay import POLICIES, replay, replay_by_key
 from hindsched.solvers.families.gang.search import best_plan, open_jobs, plan_in_order
 from hindsched.solvers.kernels.gang.sequences import total_cost
 from tests.second_opinion.settle import optimum
-from tests.strategies.gang import tiny_instances
 
 FIRST_FIT = Path(__file__).parents[2] / "examples" / "schedulers" / "first_fit.py"
 UNINFORMED = [name for name in POLICIES if not POLICIES[name].clairvoyant]
@@ -317,12 +313,7 @@ def test_srtf_is_optimal_on_one_gpu(jobs):
 def test_wspt_is_optimal_on_one_gpu_without_releases(jobs):
     instance = instance_of([(0, duration, 1, weight) for duration, weight in jobs], 1)
 
-    def cost(order):
-        ends = itertools.accumulate(duration for duration, _ in order)
-        return sum(end * weight for end, (_, weight) in zip(ends, order, strict=True))
-
-    best = min(cost(order) for order in itertools.permutations(jobs))
-    assert simulate(instance, "wspt").objective == best
+    assert simulate(instance, "wspt").objective == optimum(instance, "non-preemptive")
 
 
 @pytest.mark.parametrize("machines", [2, 3, 5, 8])
@@ -382,22 +373,6 @@ def test_conservative_gives_each_job_its_earliest_start_behind_the_earlier_ones(
             first += 1
         used[first : first + duration] += gpus
         assert start[j] == first
-
-
-@given(tiny_instances(), st.sampled_from(GangInstance.formulations), st.integers(0, 2**32 - 1))
-def test_no_policy_is_below_a_bound_and_every_schedule_is_feasible(instance, formulation, seed):
-    oracle = build_oracle(instance, formulation)
-    prices = np.random.default_rng(seed).exponential(size=oracle.rows.size)
-    bound = certify(oracle, prices).bound
-    kind, _ = split_formulation(formulation)
-    best = optimum(instance, formulation)
-    assert bound <= best + 1e-9 * max(1.0, abs(bound))
-    for name, policy in POLICIES.items():
-        if kind == "non-preemptive" and policy.preemptive:
-            continue
-        solution = replay(instance, name, formulation)
-        assert solution.violations() == []
-        assert solution.objective() >= best
 
 
 def test_theorems_are_said_where_their_assumptions_hold():

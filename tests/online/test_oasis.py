@@ -21,7 +21,7 @@ from hindsched.solvers.base import build_oracle
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.oasis.methods import rest_of
-from tests.strategies.oasis import oasis_instances
+from tests.strategies.oasis import make, oasis_instances
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instances"
 
@@ -171,3 +171,11 @@ def test_servers_without_capacity_for_ps_stop_no_algorithm():
         run = hs.simulate(instance, name)
         assert run.violations == []
         assert run.objective == 1
+
+
+@pytest.mark.parametrize("engine", ["oracle", "model", "slots"])
+def test_where_no_job_can_end_in_time_nothing_has_a_price(engine):
+    instance = make([{"epochs": 2, "ps": {"mbps": 1}}], [{"mbps": 1}], [{"mbps": 1}], horizon=1)
+    run = hs.simulate(instance, "oasis", settings={"engine": engine})
+    assert run.objective == 0
+    assert not any(np.any(np.asarray(prices)) for prices in run.prices.values())

@@ -128,14 +128,15 @@ def price_bounds(instance: OasisInstance, floor: float = 0.0) -> dict[str, Price
 class ExponentialPrices:
     """(22): ``L (U^r / L)^(used / capacity)`` on every row, with `bounds` by row set.
 
-    A resource that nobody needs costs nothing; a server without any of a resource posts U.
+    A resource that nobody needs costs nothing, nor does any where no job can earn; a server without
+    any of a resource posts U.
     """
 
     def __init__(self, rows: Rows, bounds: dict[str, PriceBounds]) -> None:
         lower, span = {}, {}
         for row_set in rows.sets:
             bound = bounds[row_set.name]
-            needed = np.isfinite(bound.log_upper)
+            needed = np.isfinite(bound.log_upper) & np.isfinite(bound.log_lowers)
             log_lower = np.where(needed, bound.log_lowers, -math.inf)
             width = np.zeros_like(log_lower)
             width[needed] = bound.log_upper[needed] - bound.log_lowers[needed]

@@ -36,7 +36,7 @@ AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Natural = Annotated[int, Field(ge=0)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, lt=2**31)]  # more than solvers count
 """Types of settings; ``registry.build_from`` refuses values outside."""
 
 

@@ -55,6 +55,12 @@ def test_prices_earn_more_than_none_where_jobs_compete(learning):
     assert np.mean(with_prices) > 1.15 * np.mean(without)
 
 
+def test_more_iterations_than_a_solver_counts_are_refused():
+    instance = hs.generate("oasis", preset="small", seed=3)
+    with pytest.raises(hs.errors.InputError, match="iterations: 2147483648: .*less than"):
+        hs.simulate(instance, "dual-price", settings={"iterations": 2**31})
+
+
 def test_demand_ahead_is_scaled_by_what_is_expected():
     algorithm = DualPrice()
     algorithm._environment = type("E", (), {"cluster": type("C", (), {"horizon": 8})})

@@ -38,7 +38,7 @@ class Plan:
 
 
 def schedule_prices(
-    oracle: PlacingOracle, residual: Floats, *, most_rounds: int = 20, iterations: int | None = None
+    oracle: PlacingOracle, residual: Floats, *, iterations: int | None = None
 ) -> Floats | None:
     """Duals of the linking rows, one a server, when the oracle's jobs share what is left.
 
@@ -47,9 +47,7 @@ def schedule_prices(
     """
     known = _Known(oracle, residual, iterations)
     prices = np.zeros(oracle.rows.size)
-    for _ in range(most_rounds):
-        if not known.look(prices):
-            break
+    while known.look(prices):
         duals = known.duals()
         if duals is None:
             return None

@@ -57,7 +57,7 @@ def test_prices_earn_more_than_none_where_jobs_compete(learning):
 
 def test_more_iterations_than_a_solver_counts_are_refused():
     instance = hs.generate("oasis", preset="small", seed=3)
-    with pytest.raises(hs.errors.InputError, match="iterations: 2147483648: .*less than"):
+    with pytest.raises(hs.errors.InputError, match="iterations: 2147483648: input should be less"):
         hs.simulate(instance, "dual-price", settings={"iterations": 2**31})
 
 

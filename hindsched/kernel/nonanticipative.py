@@ -67,8 +67,14 @@ def prove(instances: Sequence[Any], data: Data) -> Interval:
             (row["schedule"] is None) == (claim == "expected"), "schedule: belongs to a promise"
         )
         if claim != "expected":
-            verdict = instance.problem(data["formulation"]).check(row["schedule"])
-            require(verdict.feasible, f"{row['instance']}: its schedule is infeasible")
+            stated, here = row["schedule"], f"{row['instance']}: its schedule"
+            same = all(stated[key] == row[key] for key in ("instance", "instance_sha256"))
+            words = (family.formulations[each["formulation"]] for each in (stated, data))
+            require(same and len(set(words)) == 1, f"{here} is of another problem")
+            verdict = instance.problem(data["formulation"]).check(stated)
+            require(verdict.feasible, f"{here} is infeasible")
+            for way in ("max", "min"):
+                reading.check_stated(stated["objective"], verdict.value, way, f"{here}: objective")
             worth.append(verdict.value)
     if kind == "policy-graph":
         proven = games.bound_of_game(instances, data, worth, family.sense == "max")

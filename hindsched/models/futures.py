@@ -18,6 +18,7 @@ these by form (`FamilyModels.decisions`). Two classes of policies:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -83,7 +84,7 @@ class Futures:
             raise InputError("probabilities", fsum(shares), "must have the sum 1")
         first, merged, notes = instances[0], dict[str, tuple[Instance, float]](), list[str]()
         data = [instance.to_dict() for instance in instances]
-        jobs = [canonical_json(record.pop("jobs")) for record in data]
+        jobs = [record_text(record.pop("jobs")) for record in data]
         for at, (instance, share) in enumerate(zip(instances, shares, strict=True)):
             here = f"instances[{at}]"
             for name in ("family", "horizon"):
@@ -128,7 +129,7 @@ class Futures:
     def _histories(self) -> list[list[tuple[int, str]]]:
         """Slot and record of each job of each scenario."""
         return [
-            [(instance.arrival_of(job) + self.reveal_delay, canonical_json(record))
+            [(instance.arrival_of(job) + self.reveal_delay, record_text(record))
              for job, record in zip(instance.jobs, instance.to_dict()["jobs"], strict=True)]
             for instance in self.instances
         ]  # fmt: skip
@@ -160,6 +161,16 @@ class Futures:
             if not classes or groups != classes[max(classes)]:
                 classes[t] = groups
         return classes
+
+
+def record_text(record: object) -> str:
+    """A job's record by its values: 1 and 1.0 are one number."""
+
+    def value(text: str) -> float:
+        number = float(text)
+        return int(number) if number.is_integer() else number
+
+    return canonical_json(json.loads(canonical_json(record), parse_float=value))
 
 
 def extensive_form(

@@ -20,7 +20,7 @@ import numpy as np
 
 from hindsched.analysis.adversary.shapes import Shapes
 from hindsched.analysis.bounds import Bounds, written_down, written_up
-from hindsched.analysis.foresight.foresight import Foresight, foresight
+from hindsched.analysis.foresight.foresight import DECIDES, Foresight, foresight
 from hindsched.analysis.foresight.game import game_of, is_playable
 from hindsched.analysis.foresight.mixed import (
     Choice,
@@ -40,7 +40,7 @@ from hindsched.instances.search_space import find_space
 from hindsched.json_types import Draft, JsonObject
 from hindsched.kernel import RefusedFile
 from hindsched.kernel.reading import limited
-from hindsched.models.base import COMMIT, POLICIES, RUN
+from hindsched.models.base import POLICIES, RUN
 from hindsched.models.futures import Futures
 from hindsched.online.registry import algorithms
 from hindsched.solvers.door.work import counting
@@ -226,9 +226,10 @@ class Adversary:
         return ratio_of(self.found.guarantee_deterministic, self.found.is_maximised)
 
     @property
-    def optima(self) -> list[float]:
-        """What who sees the future reaches in each of them."""
-        return [own.objective() for own in self.found.clairvoyant if own is not None]
+    def optima(self) -> list[float | None]:
+        """What who sees the future reaches in each of them; None where no schedule is known."""
+        known = self.found.clairvoyant
+        return [None if own is None else own.objective() for own in known]
 
     @property
     def expected(self) -> list[float]:
@@ -280,15 +281,14 @@ class Adversary:
         """What was found, in words."""
         first, found, theorem = self.futures.instances[0], self.found, self.theorem
         rows: list[Any] = self.rows()
-        how = "all of a job at its arrival" if self.policies == COMMIT else "slot by slot"
         known, up = found.unproven, found.is_maximised
         far = "upper" if up else "lower"
         by = {name: "proven by solver" if f"{name}: {far}" in known else "proven"
               for name in ("guarantee", "guarantee_deterministic")}  # fmt: skip
         lines = [
-            f"No online algorithm of {first.family} ({found.formulation}) that decides {how}, "
-            f"randomised or not, has a competitive ratio below {written_down(self.ratio)} "
-            f"({by['guarantee']}); none that does not randomise below "
+            f"No online algorithm of {first.family} ({found.formulation}) that "
+            f"{DECIDES[self.policies]}, randomised or not, has a competitive ratio below "
+            f"{written_down(self.ratio)} ({by['guarantee']}); none that does not randomise below "
             f"{written_down(self.ratio_deterministic)} ({by['guarantee_deterministic']})."
         ]
         if theorem is None:
@@ -301,8 +301,9 @@ class Adversary:
                 + (f", where what it assumes holds, which here does not: {lacking}." if lacking
                    else ", and all that it assumes holds here.")
             )  # fmt: skip
-        if found.mixture and 0 not in self.optima:
-            reached = {name: worst_ratio([float(row[name]) for row in rows], self.optima, up)
+        optima = [value for value in self.optima if value]
+        if found.mixture and len(optima) == len(rows):
+            reached = {name: worst_ratio([float(row[name]) for row in rows], optima, up)
                        for name in [BEST, *found.runs]}  # fmt: skip
             words = [f"{'the ' * (name == BEST)}{name} {written_up(value)}"
                      for name, value in reached.items()]  # fmt: skip

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from hindsched.analysis.bounds import Bounds
-from hindsched.analysis.foresight.certificates import EXPECTED, GUARANTEE
+from hindsched.analysis.foresight.certificates import EXPECTED
 from hindsched.analysis.foresight.foresight import (
+    DIGITS,
     FORMAT,
     RESULT,
     Foresight,
@@ -40,10 +41,10 @@ from hindsched.errors import InputError
 from hindsched.instances.io import read, read_json
 from hindsched.kernel import MALFORMED, RefusedFile
 from hindsched.kernel.__main__ import Document
+from hindsched.models.base import RUN
 from hindsched.models.futures import Futures
+from hindsched.online.registry import build_algorithm
 from hindsched.solutions.base import Solution, read_solution
-
-DIGITS = 1e-9  # relative, of sums in floating point
 
 
 def verify_foresight(folder: str | Path) -> list[str]:
@@ -62,10 +63,10 @@ def read_foresight(folder: str | Path) -> tuple[list[str], Foresight | None]:
         raise InputError(f"{folder}/{RESULT}", "format", f"must be {FORMAT}")
     try:
         errors, found = _made_again(place, data)
+        if found is not None:
+            errors += differences(data, found.result())
     except (*MALFORMED, RefusedFile) as error:
         raise InputError(f"{folder}/{RESULT}", str(error), "must be as it was written") from None
-    if found is not None:
-        errors += differences(data, found.result())
     return errors, found
 
 
@@ -85,15 +86,24 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
     if errors:
         return errors, None
 
-    def strategy(stem: str) -> Strategy | None:
-        """What a policy does in every future, by its files."""
-        paths = [place / f"{stem}-{n}.json" for n in range(len(rows))]
-        if not all(path.exists() for path in paths):
+    def schedule(stem: str, n: int, relaxes: bool = False) -> Solution | None:
+        """What is done in a future, by its file."""
+        path = place / f"{stem}-{n}.json"
+        if not path.exists():
             return None
-        made = [read_solution(*each) for each in zip(paths, instances, strict=True)]
-        for path, solution in zip(paths, made, strict=True):
-            errors.extend(f"{path.name}: breaks {line}" for line in solution.violations()[:1])
-        return Strategy(tuple(solution.objective() for solution in made), made)
+        solution = read_solution(path, instances[n])
+        errors.extend(f"{path.name}: breaks {line}" for line in solution.violations()[:1])
+        if solution.formulation != formulation and not relaxes:
+            errors.append(f"{path.name}: formulation: is not that of {RESULT}")
+        return solution
+
+    def strategy(stem: str, relaxes: bool = False) -> Strategy | None:
+        """What a policy does in every future."""
+        made = [schedule(stem, n, relaxes) for n in range(len(rows))]
+        known = [solution for solution in made if solution is not None]
+        if len(known) < len(made):
+            return None
+        return Strategy(tuple(solution.objective() for solution in known), known)
 
     shares = [float(share) for share in data["mixture"]]
     policy, pure, mixture = (
@@ -107,23 +117,23 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
         errors.append("mixture: must be policies with probabilities")
     runs, number = dict[str, list[Strategy]](), len(shares)
     for row in data["algorithms"]:
-        made = [strategy(f"run-{k}") for k in range(number, number + int(row["runs"]))]
-        runs[row["algorithm"]], number = list(filter(None, made)), number + len(made)
-        if None in made or not made:
+        built = build_algorithm(futures.instances[0].family, row["algorithm"], {})
+        made = [strategy(f"run-{number + k}", built.relaxes(formulation))
+                for k in range(int(row["runs"]))]  # fmt: skip
+        known, number = list(filter(None, made)), number + len(made)
+        runs[row["algorithm"]] = known
+        if len(known) < len(made) or not made:
             errors.append(f"run-*.json: {row['algorithm']}: runs are absent")
+        if not built.card.clairvoyant:
+            errors += [line for each in known for line in peeking(futures, each.schedules, RUN)]
     if errors:
         return errors, None
     exact = states = None
     if DETERMINISTIC in certificates:
         states = game_of(futures.instances, policies, formulation)
         exact = [states.alone(s)[0] for s in range(len(rows))]
-    clairvoyant, optima = list[Solution | None](), list[Bounds]()
-    for n, (instance, row) in enumerate(zip(instances, rows, strict=True)):
-        path = place / f"hindsight-{n}.json"
-        clairvoyant.append(read_solution(path, instance) if path.exists() else None)
-        solution = clairvoyant[n]
-        errors += [] if solution is None else [
-            f"{path.name}: breaks {line}" for line in solution.violations()[:1]]  # fmt: skip
+    clairvoyant, optima = [schedule("hindsight", n) for n in range(len(rows))], list[Bounds]()
+    for n, (solution, row) in enumerate(zip(clairvoyant, rows, strict=True)):
         ends = {attained: None if solution is None else solution.objective(),
                 far: row["optimum"][far] if exact is None else exact[n]}  # fmt: skip
         optima.append(Bounds(**ends))
@@ -136,7 +146,7 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
     promised = share_of(Strategy(tuple(mean)), optima, up) if shares else None
     mixed = Guarantee(
         clipped(Bounds(**{attained: promised, far: data["guarantee"][far]}), up),
-        _weights(certificates.get(GUARANTEE), data, futures, optima),
+        _likely_weights(data, futures, optima),
         tuple(zip(shares, list(filter(None, mixture)), strict=True)),
     )  # fmt: skip
     end = data["guarantee_deterministic"][far]
@@ -151,13 +161,10 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
     )
 
 
-def _weights(
-    certificate: Any, data: dict[str, Any], futures: Futures, optima: Sequence[Bounds]
+def _likely_weights(
+    data: dict[str, Any], futures: Futures, optima: Sequence[Bounds]
 ) -> tuple[float, ...]:
-    """Weights of the futures' values: a certificate's, or those of the mixture that is stated."""
-    if certificate is not None:
-        known = {row["instance_sha256"]: row["weight"] for row in certificate["scenarios"]}
-        return tuple(float(known[instance.sha256()]) for instance in futures.instances)
+    """Weights of the futures' values, of the mixture that is stated."""
     likely = [data["distribution"].get(instance.name, 0.0) for instance in futures.instances]
     return tuple(p / (o.upper or 1.0) for p, o in zip(likely, optima, strict=True))
 
@@ -193,7 +200,7 @@ def differences(stated: object, derived: object, where: str = "") -> list[str]:
     if isinstance(stated, list) and isinstance(derived, list) and len(stated) == len(derived):
         return [line for n, pair in enumerate(zip(stated, derived, strict=True))
                 for line in differences(*pair, f"{where}{n}: ")]  # fmt: skip
-    numbers = all(type(each) in (int, float) for each in (stated, derived))
+    numbers = type(stated) is type(derived) is float
     if numbers and isclose(stated, derived, rel_tol=DIGITS):  # type: ignore[arg-type]
         return []
     same = stated == derived and type(stated) is type(derived)

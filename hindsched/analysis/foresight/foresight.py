@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum, inf
 from operator import mul
 from pathlib import Path
@@ -58,11 +58,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT, RESULT = "hindsched-foresight/1", "foresight.json"
+DIGITS = 1e-12  # relative, of sums in floating point
 SHARES = {"hindsight": 0.25, "greedy": 0.2, "online": 0.5, "deterministic": 0.4}
 """Of the time that is left; the rest is for randomised policies."""
 CERTIFYING = 0.25  # of the time limit, for the two certificates
 FEW_JOBS = 100  # of all scenarios, up to which policies that solve at every arrival are tried too
 SEEDS = range(5)
+DECIDES = {RUN: "decides slot by slot", COMMIT: "decides all of a job at its arrival"}
 INTERVALS = (
     "hindsight", "best_online", "price", "value_of_information", "guarantee",
     "guarantee_deterministic",
@@ -148,7 +150,11 @@ class Foresight:
         lines = [] if exact else [f"hindsight: {far}"]
         for name, bound in stated.items():
             value = getattr(self.intervals[name], far)
-            if value is not None and (bound is None or abs(value - bound) > 1e-9 * abs(bound)):
+            least = getattr(self.hindsight, far) if name == "best_online" else 1
+            if value is None or value == least:  # nobody is better than hindsight
+                continue
+            more = 0.0 if bound is None else (value - bound) * (1 if self.is_maximised else -1)
+            if bound is None or not 0 <= more <= DIGITS * abs(bound):
                 lines.append(f"{name}: {far}")
         return sorted([*lines, *([] if GUARANTEE in self.certificates else ["distribution"])])
 
@@ -201,14 +207,16 @@ class Foresight:
 
     def sentences(self) -> list[str]:
         """What was found, in words that stay true of the intervals."""
-        up, price, lines = self.is_maximised, self.price, []
+        up, price, lines = self.is_maximised, self.price, list[str]()
+        who = f" that {DECIDES[COMMIT]}" * (self.policies == COMMIT)  # else it is the widest class
         checked = self._certified_price
         for loss in self.losses_by_algorithm:
-            lines.append(_of_algorithm(loss, price, checked, up))
+            lines.append(_of_algorithm(loss, price, checked, self.policies, up))
         if price.upper is not None and price.upper <= 1 + 1e-9:
             lines.append("Not knowing the future costs nothing on these futures.")
         elif not self.losses_by_algorithm:
-            lines.append(f"The price of not knowing is {price} (proven by solver).")
+            by = "proven by solver" if self.unproven else "proven"
+            lines.append(f"The price of not knowing is {price} ({by}).")
         end = self.guarantee.upper if up else self.guarantee.lower
         likely = {n: p for n, p in self.distribution.items() if p >= 0.005}
         mixture = ", ".join(f"{name} {share:.0%}" for name, share in likely.items())
@@ -220,8 +228,8 @@ class Foresight:
             proof = _proof(rounded(end), None if known is None else rounded(known))
             most = f"more than {rounded(end)} of" if up else f"less than {rounded(end)} times"
             lines.append(
-                f"No online algorithm, randomised or not, can promise {most} hindsight on these "
-                f"futures ({proof}{hardest})."
+                f"No online algorithm{who}, randomised or not, can promise {most} hindsight on "
+                f"these futures ({proof}{hardest})."
             )
         return [*lines, *self.notes]
 
@@ -287,7 +295,11 @@ class Foresight:
     def result(self) -> JsonObject:
         """What the folder's file says: what the other files show, and what they do not."""
         stated = self.to_dict()
-        return {"format": FORMAT, **{key: stated[key] for key in stated if key != "seconds"}}
+        sentences = [line for line in self.sentences() if line not in self.futures.notes]
+        return {
+            "format": FORMAT, **{key: stated[key] for key in stated if key != "seconds"},
+            "sentences": sentences,
+        }  # fmt: skip
 
 
 def foresight(
@@ -384,6 +396,11 @@ def assemble_result(
     """All that follows from what was solved and run."""
     best, mixed = answers.best_online, answers.guarantee
     up, hindsight = futures.sense == "max", expected_bounds(optima, futures.probabilities)
+    proof, weights = answers.certificates.get(GUARANTEE), mixed.weights
+    if proof is not None:
+        rows: Any = proof["scenarios"]
+        known = {row["instance_sha256"]: float(row["weight"]) for row in rows}
+        weights = tuple(known[instance.sha256()] for instance in futures.instances)
     losses = list[Loss]()
     for name, strategies in runs.items():
         built = build_algorithm(futures.instances[0].family, name, {})
@@ -400,7 +417,7 @@ def assemble_result(
         guarantee=mixed.interval, guarantee_deterministic=answers.deterministic.interval,
         optima=tuple(optima), losses_by_algorithm=tuple(losses), policy=answers.policy,
         pure=next((own for _, own in answers.deterministic.mixture), None),
-        mixture=mixed.mixture, weights=mixed.weights, clairvoyant=tuple(clairvoyant),
+        mixture=mixed.mixture, weights=weights, clairvoyant=tuple(clairvoyant),
         certificates=answers.certificates, seconds=seconds, runs=runs, notes=_notes(futures, runs),
     )  # fmt: skip
 
@@ -439,8 +456,19 @@ def _search_policies(
         futures, policies, formulation, clairvoyant, [p for p in (policy, *known) if p], mixed,
         ends,
     )  # fmt: skip
+    best = _as_certified(best, certificates.get(EXPECTED), up)
+    mixed = replace(mixed, interval=_as_certified(mixed.interval, certificates.get(GUARANTEE), up))
     deterministic = no_better_than(fixed.interval, mixed.interval, found_policies, optima, up)
     return PolicyAnswers(best, policy, mixed, deterministic, certificates)
+
+
+def _as_certified(interval: Bounds, certificate: Any, up: bool) -> Bounds:
+    """The end that the solver proves as a certificate has it, where both are the same number."""
+    far, attained = (interval.upper, interval.lower) if up else (interval.lower, interval.upper)
+    if certificate is None or far is None or abs(certificate["bound"] - far) > 1e-9 * abs(far):
+        return interval
+    end = (max if up else min)(float(certificate["bound"]), far)
+    return Bounds(attained, end) if up else Bounds(end, attained)
 
 
 def _any_policy(futures: Futures, policies: str, formulation: str) -> list[Strategy]:
@@ -538,23 +566,26 @@ def _proof(stated: object, certified: object) -> str:
     return "proven by solver" + (f"; {certified} by a certificate" if certified else "")
 
 
-def _of_algorithm(loss: Loss, price: Bounds, checked: float | None, up: bool) -> str:
+def _of_algorithm(loss: Loss, price: Bounds, checked: float | None, policies: str, up: bool) -> str:
     """The sentence about one algorithm."""
     ratio, own_loss = loss.ratio, loss.own
+    nobody = "Nobody who cannot see the future"
+    nobody += f" and {DECIDES[COMMIT]}" * (policies == COMMIT)
     if ratio.lower is None or ratio.upper is None or price.lower is None:
         return f"{loss.algorithm}: {loss.expected:.6g} in expectation; hindsight is not known."
     if up:
         reached = written_down(100 / ratio.upper if ratio.upper else 100.0)
         limit, known = (least and f"{written_up(100 / least)}%" for least in (price.lower, checked))
         text = (
-            f"{loss.algorithm} reaches {reached}% of hindsight in expectation. Nobody who "
-            f"cannot see the future reaches more than {limit} ({_proof(limit, known)})"
+            f"{loss.algorithm} reaches {reached}% of hindsight in expectation. "
+            f"{nobody} reaches more than {limit} ({_proof(limit, known)})"
         )
     else:
         limit, known = (least and written_down(least) for least in (price.lower, checked))
-        text = (f"{loss.algorithm} costs at most {written_up(ratio.upper)} times hindsight in "
-                "expectation. Nobody who cannot see the future costs less than "
-                f"{limit} times ({_proof(limit, known)})")  # fmt: skip
+        text = (
+            f"{loss.algorithm} costs at most {written_up(ratio.upper)} times hindsight in "
+            f"expectation. {nobody} costs less than {limit} times ({_proof(limit, known)})"
+        )
     if own_loss is None:
         return f"{text}; {loss.algorithm} may do what this class of policies may not."
     return (f"{text}; so of the factor {ratio}, {price} is the price of not knowing and at least "

@@ -10,9 +10,8 @@ from typing import Any
 
 from hindsched.analysis.foresight.search import Strategy
 from hindsched.errors import InputError
-from hindsched.instances.base import canonical_json
 from hindsched.models.base import COMMIT
-from hindsched.models.futures import Futures
+from hindsched.models.futures import Futures, record_text
 from hindsched.online.base import family_online
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm, draws
 from hindsched.online.simulator import simulate
@@ -58,7 +57,7 @@ class MixedPolicy(OnlineAlgorithm):
         for job in arrivals:
             record = self.cluster.with_fields(jobs=(job,)).to_dict()["jobs"][0]
             told = self.cluster.arrival_of(job) + self.futures.reveal_delay
-            self.known.append((told, canonical_json(record), job.name))
+            self.known.append((told, record_text(record), job.name))
         self.plan = self._plan(slot)
         self.slot, rows = slot, dict[str, list[Assignment]]()
         for name in sorted(self.plan.keys() - self.settled):

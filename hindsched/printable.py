@@ -21,7 +21,7 @@ def printable(text: str) -> str:
     )  # fmt: skip
 
 
-def said_by(error: BaseException) -> str:
+def error_words(error: BaseException) -> str:
     """An exception's kind and words, also of one that cannot say them."""
     try:
         words = str(error)

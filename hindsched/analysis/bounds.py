@@ -54,8 +54,8 @@ class Bounds:
 def ratio_text(interval: Bounds) -> str:
     """A ratio for people: three digits where it is one number, 1.78; an interval as any other."""
     if interval.is_point:
-        is_one = Bounds(1.0, interval.upper).is_point and Bounds(1.0, interval.lower).is_point
-        return "1" if is_one else _rounded(interval.lower, ROUND_HALF_EVEN, OF_A_RATIO)
+        is_unit = Bounds(1.0, interval.upper).is_point and Bounds(1.0, interval.lower).is_point
+        return "1" if is_unit else _rounded(interval.lower, ROUND_HALF_EVEN, OF_A_RATIO)
     return str(interval)
 
 

@@ -381,7 +381,7 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
 
 
 @look()
-def losses(found: Any, ax: Axes | None = None) -> Axes:
+def losses(foresight: Any, ax: Axes | None = None) -> Axes:
     """Draw each algorithm's ratio as the price of not knowing times its own loss.
 
     A bar an algorithm on a logarithmic axis, on which the two parts add up; pale is what no proof
@@ -389,7 +389,7 @@ def losses(found: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    found : Foresight
+    foresight : Foresight
         What `foresight` returned, or the ``found`` of what `adversary` did.
 
     Examples
@@ -399,7 +399,7 @@ def losses(found: Any, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in hs.plot.losses(found).get_yticklabels()]
     ['fifo']
     """
-    rows, price = found.losses_by_algorithm, found.price
+    rows, price = foresight.losses_by_algorithm, foresight.price
     if not rows or price.lower is None:
         raise InputError("algorithms", [], "must be one at least, with a known price")
     ax = ax or new_axes(7.2, max(1.9, 1.2 + 0.42 * len(rows)))
@@ -419,7 +419,7 @@ def losses(found: Any, ax: Axes | None = None) -> Axes:
     _log_axis(ax, min(0.998, top**-0.03), top**1.12)
     _bar_axis(ax, [loss.algorithm for loss in rows])
     ax.set_xlabel("hindsight and the algorithm: their ratio (1 is perfect)")
-    ax.set_title(f"{len(found.futures)} futures, policies that {found.policies}")
+    ax.set_title(f"{len(foresight.futures)} futures, policies that {foresight.policies}")
     labelled = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     ax.legend(labelled.values(), labelled, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
@@ -446,7 +446,7 @@ def _bar_axis(ax: Axes, names: list[str]) -> None:
 
 
 @look()
-def policy(found: Any, ax: Axes | None = None) -> Axes:
+def policy(foresight: Any, ax: Axes | None = None) -> Axes:
     """Draw what the best policy found does in each future: a lane a job, a bar where it runs.
 
     A grey box holds futures that cannot be told apart, for as long as that is so. Beside each
@@ -454,7 +454,7 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    found : Foresight
+    foresight : Foresight
         What `foresight` returned, or the ``found`` of what `adversary` did.
 
     Examples
@@ -464,9 +464,13 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
     >>> len(hs.plot.policy(found).get_yticklabels())
     2
     """
-    if found.policy is None:
+    if foresight.policy is None:
         raise InputError("policy", None, "must have been found")
-    futures, schedules, classes = found.futures, found.policy.schedules, found.futures.classes()
+    futures, schedules, classes = (
+        foresight.futures,
+        foresight.policy.schedules,
+        foresight.futures.classes(),
+    )
     order = sorted(range(len(futures)), key=lambda s: [futures.members(s, t) for t in classes])
     names = list(dict.fromkeys(job.name for each in futures.instances for job in each.jobs))
     ax = ax or new_axes(7.2, min(12.0, 1.2 + 0.55 * len(futures)))
@@ -491,13 +495,13 @@ def policy(found: Any, ax: Axes | None = None) -> Axes:
         for group in classes[t]:
             low, high = min(map(order.index, group)), max(map(order.index, group))
             ax.fill_between([t - 0.5, following - 0.55], low - 0.45, high + 0.45, color="#F0F0F0")
-    values = [f"{schedules[s].objective():.5g} ({found.optima[s]})" for s in order]
+    values = [f"{schedules[s].objective():.5g} ({foresight.optima[s]})" for s in order]
     ax.set_yticks(range(len(order)), values)
     ax.set_ylim(len(order) - 0.4, -0.6)
     _slot_axis(ax, 1, last)
     ax.set_xlabel("slot (boxes: futures not told apart; pale: given up)")
     ax.set_ylabel("value (hindsight's)")
-    ax.set_title(f"what the best policy found does ({found.policy.name})")
+    ax.set_title(f"what the best policy found does ({foresight.policy.name})")
     return ax
 
 

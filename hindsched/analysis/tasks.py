@@ -22,7 +22,7 @@ from hindsched.online.base import family_online
 from hindsched.online.external import External
 from hindsched.online.protocol import OnlineAlgorithm, Theorem
 from hindsched.online.registry import algorithms, build_from, find_algorithm, name_of, settings_of
-from hindsched.printable import printable, said_by
+from hindsched.printable import error_words, printable
 
 Record: TypeAlias = dict[str, Any]
 """What a finished task leaves behind, as its JSON file has it: the task (``task, kind, instance,
@@ -121,7 +121,7 @@ def run_task(instance: Instance, task: Task, run_limit: float | None = None) -> 
         raise
     except BaseException as error:  # also an algorithm's own sys.exit(): the other tasks go on
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        message = f"{said_by(error)} ({frame.filename}, line {frame.lineno})"
+        message = f"{error_words(error)} ({frame.filename}, line {frame.lineno})"
         record["traceback"] = printable(traceback.format_exc())
     return jsonable(record | {"error": " ".join(printable(message).split())})  # type: ignore[no-any-return]
 

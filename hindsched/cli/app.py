@@ -33,7 +33,7 @@ from hindsched.cli.verify import verify
 from hindsched.cli.worst import worst
 from hindsched.errors import INTERRUPTED, TERMINATED, HindschedError
 from hindsched.limits import time_limit
-from hindsched.printable import said_by
+from hindsched.printable import error_words
 
 COMMANDS = (
     bench, ratio, audit, generate, solve, model, simulate, verify, explain, worst, foresight,
@@ -134,7 +134,7 @@ def _line_and_code(error: BaseException) -> tuple[str, int] | None:
     is_raised = not isinstance(error, Exception) or os.environ.get("HINDSCHED_TRACEBACK")
     if place is None and is_raised:
         return None
-    return f"{said_by(error)} ({place or 'a bug; HINDSCHED_TRACEBACK=1 shows where'})", FAILED
+    return f"{error_words(error)} ({place or 'a bug; HINDSCHED_TRACEBACK=1 shows where'})", FAILED
 
 
 def _discard_output() -> None:

@@ -11,7 +11,7 @@ from hindsched.cli import settings as opt
 from hindsched.cli.output import console, emit_json, say, show_rows, tell, with_options
 from hindsched.errors import InputError
 
-IMPOSSIBLE, ROWS_TOLD = 1, 10
+IMPOSSIBLE, ROWS_SHOWN = 1, 10
 SHOWN = ("scheduler", "value", "ratio", "p95_jct", "mean_wait", "makespan")
 
 
@@ -72,7 +72,7 @@ def audit(
             *result.check.lines(),
             data["sentence"],
             *(f"Note: {text}" for text in data["remarks"]),
-            *(f"Impossible: {text}" for text in listed[:ROWS_TOLD]),
+            *(f"Impossible: {text}" for text in listed[:ROWS_SHOWN]),
             *(f"Not checked: {text}." for text in data["not_checked"]),
             *(data[part]["sentence"] for part in ("fragmentation", "gap") if data[part]),
         ):

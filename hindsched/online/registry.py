@@ -23,7 +23,7 @@ from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.base import Factory, family_online
 from hindsched.online.external import External
 from hindsched.online.protocol import OnlineAlgorithm
-from hindsched.printable import said_by
+from hindsched.printable import error_words
 
 EXEC = "exec:"  # what a scheduler in another process is named by: ``exec:python my_scheduler.py``
 LONGEST_ESTIMATE = 40
@@ -173,7 +173,7 @@ def _module(file: Path) -> ModuleType:
         del sys.modules[key]
         lines = [line for name, line in _frames(error) if name == str(file)]
         line = lines[-1] if lines else getattr(error, "lineno", None)
-        text = said_by(error) + ("" if line is None else f" (line {line})")
+        text = error_words(error) + ("" if line is None else f" (line {line})")
         raise InputError("algorithm", file, f"must run as Python: {text}") from error
     return module
 

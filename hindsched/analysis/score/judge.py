@@ -33,7 +33,7 @@ from hindsched.solvers.tree.method import certify_optimum
 
 Row = dict[str, Any]
 FORMAT, RESULT = "hindsched-score/1", "score.json"
-INSTANCE, CERTIFICATE, OWN = "instance.json", "certificate.json", "candidate"
+INSTANCE, CERTIFICATE, CANDIDATE = "instance.json", "certificate.json", "candidate"
 DRAWN_BY = ("family", "suite", "preset", "seeds")  # say what the hidden instances are
 ROWS_OF = {"hidden": "instances", "public": "public"}  # in ``score.json``, by folder
 LADDER, HINDSIGHT = ("fifo", "easy", "dual-price", "reoptimise"), "hindsight"
@@ -101,7 +101,7 @@ def judged(place: Path, instance: Instance) -> Row:
     bound: a mistake of ours, whoever made the schedule.
     """
     paths = {path.stem: path for path in sorted((place / "ladder").glob("*.json"))}
-    paths[OWN] = place / f"{OWN}.json"
+    paths[CANDIDATE] = place / f"{CANDIDATE}.json"
     rules = instance.check_formulation(None)
     try:
         with limited(PROOF):
@@ -138,10 +138,10 @@ def judged(place: Path, instance: Instance) -> Row:
         share = max(Fraction(), above) / below if below > 0 else Fraction()
         scores[name] = _rounded_down(Fraction(1) if above == below else share)  # 0 / 0 is 1
     return {
-        "score": scores.pop(OWN),
-        "objective": float(worth[OWN].low) if OWN in worth else None,
+        "score": scores.pop(CANDIDATE),
+        "objective": float(worth[CANDIDATE].low) if CANDIDATE in worth else None,
         "bound": float(proven.low if sense == "min" else proven.high),
-        "wrong": wrong.get(OWN, ""),
+        "wrong": wrong.get(CANDIDATE, ""),
         "ladder": scores,
     }
 
@@ -242,7 +242,7 @@ def _score_errors(place: Path, data: Row) -> Iterable[str]:
         yield from _apart(f"{name}: ", judgement, row)
     yield from _apart("", standings(data["instances"], data["public"]), data)
     if data["sha256"] is not None:
-        files = {path.name: path.read_bytes() for path in (place / OWN).iterdir()}
+        files = {path.name: path.read_bytes() for path in (place / CANDIDATE).iterdir()}
         if Candidate(tuple(data["command"]), files).sha256 != data["sha256"]:
             yield "candidate: the files are not those that were scored"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from hindsched.analysis.score import judge
 from hindsched.analysis.score.candidate import Contained, Limits, find_bwrap, read_candidate
-from hindsched.analysis.score.judge import INSTANCE, OWN, Row
+from hindsched.analysis.score.judge import CANDIDATE, INSTANCE, Row
 from hindsched.analysis.store import check_folder
 from hindsched.errors import HindschedError, InputError, Refused, check_type
 from hindsched.instances.base import Instance, check_family
@@ -25,7 +25,7 @@ from hindsched.instances.io import read, read_json, write_bytes, write_json, wri
 from hindsched.online.protocol import OnlineAlgorithm
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
-from hindsched.printable import printable, said_by
+from hindsched.printable import error_words, printable
 from hindsched.solutions.base import write_solution
 from hindsched.solvers.door.result import versions
 
@@ -158,7 +158,7 @@ def score(
         feedback = feedback_of(data, folder)
         if out is not None:
             for name, content in files.items():
-                write_bytes(content, folder / OWN / name)
+                write_bytes(content, folder / CANDIDATE / name)
             write_json(data, folder / judge.RESULT)
             write_text(feedback, folder / "feedback.txt")
             write_text(page_of(data), folder / "score.html")
@@ -217,10 +217,10 @@ def _play(instance: Instance, player: Callable[[], OnlineAlgorithm], place: Path
         run = simulate(instance, player())
         if not run.in_feasible_set:
             raise Refused("rules", instance.family, "may do what the offline problem forbids")
-        write_solution(run.solution, place / f"{OWN}.json")
+        write_solution(run.solution, place / f"{CANDIDATE}.json")
     except Exception as error:
-        (place / f"{OWN}.json").unlink(missing_ok=True)
-        message = str(error) if isinstance(error, HindschedError) else said_by(error)
+        (place / f"{CANDIDATE}.json").unlink(missing_ok=True)
+        message = str(error) if isinstance(error, HindschedError) else error_words(error)
         row["reason"] = printable(" ".join(message.split()))[:LONGEST_REASON]
         row["status"] = "refused" if isinstance(error, Refused) else "failed"
     else:
@@ -255,7 +255,7 @@ def feedback_of(data: Row, folder: Path) -> str:
             f"{row['jobs_completed']} of {row['jobs']} jobs completed",
             f"  seconds: {row['seconds']:.3f} in all, {row['seconds_a_decision']:.4f} a "
             f"decision, {row['seconds_longest']:.4f} the longest",
-            *gantt_text(read(here / INSTANCE), read_json(here / f"{OWN}.json")),
+            *gantt_text(read(here / INSTANCE), read_json(here / f"{CANDIDATE}.json")),
         ]
     return printable("\n".join(lines)) + "\n"
 

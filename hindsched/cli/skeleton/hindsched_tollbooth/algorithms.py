@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.instances.base import Instance
 from hindsched.online.base import FamilyOnline
-from hindsched.online.cluster_state import whole_window
+from hindsched.online.cluster_state import ClusterState, whole_window
 from hindsched.online.engines.primal_dual import PrimalDual
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
-
-from .dynamics import TollboothState
 
 
 class FirstCome(OnlineAlgorithm):
@@ -45,14 +42,8 @@ class Posted(PrimalDual):
         return lambda index, used: used / rows.capacity[index]
 
 
-def theorem(instance: Instance) -> dict[str, Any]:
-    """Nothing is promised."""
-    return {"kind": "none", "value": None, "assumptions": []}
-
-
 ONLINE = FamilyOnline(
     algorithms={"tollbooth": Posted, "first-come": FirstCome},
-    state=TollboothState,
+    state=ClusterState,
     committed_rows=whole_window,
-    theorems={"tollbooth": theorem},
 )

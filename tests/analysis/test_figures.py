@@ -22,7 +22,7 @@ from hindsched.instances.traces.table import load_trace
 NUMBERS = {
     "astraea": {"4a", "4b", "4c", "4d", *map(str, range(5, 14)), "table-2"},
     "batchsched": {*map(str, range(2, 13)), "theorem-5"},
-    "mlbroker": {*map(str, range(5, 18)), "table-4", "table-5", "ablation"},
+    "mlbroker": {*map(str, range(5, 18)), "table-4", "table-5"},
 }
 KEYS = {
     ("astraea", "4a"): ["jobs", "scheme"],

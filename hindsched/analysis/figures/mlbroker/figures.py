@@ -1,4 +1,4 @@
-"""Figures 5-17 and Tables 4-5 of mlBroker (IEEE TPDS) as experiments, and the ablation.
+"""Figures 5-17 and Tables 4-5 of mlBroker (IEEE TPDS) as experiments.
 
 Every ratio is to a valid lower bound: the paper's own relaxation where the paper's figure divides
 by it (5-7), and the certified Lagrangian bound elsewhere. ``mlbroker`` is the paper's algorithm;
@@ -25,29 +25,6 @@ ALGORITHMS = base.schemes_of(
     "algorithm",
 )
 SIZES = (100, 200, 300, 400, 500, 600, 700)  # data per job and slot in GB: the paper's range
-REMAINDER = {"price": "chord", "rounding": "largest-remainder"}
-ABLATION = base.schemes_of(
-    {
-        "mlbroker (the paper)": ("mlbroker", {}),
-        "chord price": ("mlbroker", {"price": "chord"}),
-        "... and Round2 alone": ("mlbroker", {"price": "chord", "rounding": "round2"}),
-        "... or largest remainder": ("mlbroker", REMAINDER),
-        "... and plain switching": ("mlbroker", {**REMAINDER, "switching": "relu"}),
-        "conditioned on the PS": ("mlbroker-tight", {"relocation": False}),
-        "mlbroker-tight": ("mlbroker-tight", {}),
-        "mlbroker-prices": ("mlbroker-prices", {}),
-        "central": ("central", {}),
-        "oasis-style": ("oasis-style", {}),
-    },
-    "algorithm",
-)
-"""One change at a time, from the paper's algorithm to ours."""
-REGIMES: dict[str, base.Row] = {
-    "Section 6.1": {},
-    "transfer x 5": {"transfer_usd": (0.05, 0.1)},
-    "transfer x 5, nothing exchanged": {"transfer_usd": (0.05, 0.1), "exchange_gb": 0},
-}
-"""Where local data matters more and more."""
 FULL = {"datacenters": 15, "horizon": 50, "jobs": 145}
 QUICK = {"datacenters": 5, "horizon": 6, "jobs": 12, "life_slots": (2, 5)}
 
@@ -190,10 +167,6 @@ BY_JOBS = base.Experiment(
     "mlbroker", ALGORITHMS, _against_bound, {"jobs": ((29, 58, 87, 116, 145, 174), (6, 18))},
     {**FULL, "data_gb": 700}, {**QUICK, "data_gb": 700}, facts=_known,
 )  # fmt: skip
-BY_CHANGE = base.Experiment(
-    "mlbroker", ABLATION, _against_bound, {"setting": (tuple(REGIMES), tuple(REGIMES))}, FULL,
-    QUICK, facts=_known, vary=lambda point: REGIMES[point["setting"]],
-)  # fmt: skip
 PARTS = {
     "11": ("transfer", "C1, data transfer"),
     "12": ("resource", "C2, resources"),
@@ -248,9 +221,5 @@ FIGURES = [
     base.Figure(
         "table-5", "Running time and discount rate in that setting", SECTION_64,
         base.Plot("instance_hours", "discount_rate", "algorithm", "points"),
-    ),
-    base.Figure(
-        "ablation", "From the paper's algorithm to ours, one change at a time", BY_CHANGE,
-        base.Plot("setting", "ratio", "algorithm", "bars", percent=True),
     ),
 ]  # fmt: skip

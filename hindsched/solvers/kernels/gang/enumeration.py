@@ -291,7 +291,7 @@ def climb(tasks: Tasks, layer: Layer, cut: Ints, level: Ints, target: int, steps
     A deflected subgradient (Polyak's step, in the metric of the intervals' lengths).
     """
     jobs, (kinds, pieces) = tasks.submit.size, level.shape
-    length = np.diff(cut).astype(np.float64)
+    length = (cut[1:] - cut[:-1]).astype(np.float64)
     point, direction = level.astype(np.float64), np.zeros(level.shape)
     best, best_level, share, stalled = -np.inf, level.copy(), 1.0, 0
     for _ in range(steps):
@@ -342,7 +342,10 @@ def climb(tasks: Tasks, layer: Layer, cut: Ints, level: Ints, target: int, steps
                 norm += direction[kind, k] ** 2 / length[k]
         if norm <= 0 or missing <= 0:
             break
-        point = np.maximum(0.0, point + share * missing / norm * direction / length)
+        for kind in range(kinds):
+            for k in range(pieces):
+                step = share * missing / norm * direction[kind, k] / length[k]
+                point[kind, k] = max(0.0, point[kind, k] + step)
     return best_level, best
 
 

@@ -171,7 +171,7 @@ def test_a_known_solution_is_never_lost():
     assert again.objective >= known.objective
 
 
-@pytest.mark.parametrize("method", ["auto", "bound", "column-generation"])
+@pytest.mark.parametrize("method", ["auto", "bound"])
 def test_a_mandatory_job_without_a_schedule_makes_every_method_say_infeasible(method):
     result = solve(make("toymin", [(1, 9, 1, 1)], [1], 3), method, time_limit=1.0)
     assert result.status is Status.INFEASIBLE

@@ -14,7 +14,7 @@ from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import StoppedBy
-from hindsched.solvers.tree.node_program import column_generation_bound
+from tests.node_bounds import root_bound
 from tests.toy_family import (
     PROBLEMS,
     ToyOracle,
@@ -25,8 +25,6 @@ from tests.toy_family import (
     toy,
 )
 
-ENGINES = [subgradient_bound, column_generation_bound]
-each_engine = pytest.mark.parametrize("engine", ENGINES)
 each_problem = pytest.mark.parametrize(("family", "formulation"), PROBLEMS)
 
 
@@ -42,23 +40,20 @@ def test_they_come_to_the_lagrangian_dual(family, formulation):
     for goal in (None, best * (0.97 if oracle.sense == "max" else 1.03)):
         found = subgradient_bound(oracle, max_iterations=150, target=goal)
         assert 0 <= outward(oracle, found.bound, best) <= 0.01 * abs(best)
-    found = column_generation_bound(oracle)
-    assert found.stopped_by is StoppedBy.CONVERGED
+    found = root_bound(oracle)
     assert found.bound == pytest.approx(best, rel=1e-5)
-    assert found.details["master_value"] == pytest.approx(best, rel=1e-5)
     assert outward(oracle, found.bound, best) >= -1e-9 * abs(best)
 
 
-@each_engine
 @each_problem
 @given(data=st.data())
-def test_any_stop_gives_a_valid_bound(engine, family, formulation, data):
+def test_any_stop_gives_a_valid_bound(family, formulation, data):
     instance = data.draw(tiny_instances(family))
     optimum = brute_force(instance, formulation)
     if optimum is None:
         return
     oracle = ToyOracle(instance, formulation, "groups")
-    found = engine(
+    found = subgradient_bound(
         oracle,
         max_iterations=data.draw(st.integers(0, 12)),
         start_prices=np.zeros(oracle.rows.size),
@@ -81,10 +76,9 @@ def test_subgradient_is_capacity_minus_use():
             assert sign * evaluate(oracle, q).bound >= sign * at_p.bound + slope @ (q - p) - 1e-7
 
 
-@each_engine
-def test_time_limit_and_interrupt_keep_the_best_bound(engine):
+def test_time_limit_and_interrupt_keep_the_best_bound():
     oracle = build_oracle(hs.named_instance("oasis-t10-i10-h5-s1"))
-    late = engine(oracle, SolveOptions(time_limit=0.0))
+    late = subgradient_bound(oracle, SolveOptions(time_limit=0.0))
     assert late.stopped_by is StoppedBy.TIME_LIMIT
     assert 250.338 <= late.bound < math.inf
     told = []
@@ -95,7 +89,7 @@ def test_time_limit_and_interrupt_keep_the_best_bound(engine):
             signal.raise_signal(signal.SIGINT)
 
     options = SolveOptions(time_limit=600.0, gap=0.0)
-    cut = engine(oracle, options, on_progress=interrupt_the_third)
+    cut = subgradient_bound(oracle, options, on_progress=interrupt_the_third)
     assert cut.stopped_by is StoppedBy.INTERRUPTED
     assert 250.338 <= cut.bound <= min(told) * (1 + 1e-6)
 
@@ -104,18 +98,13 @@ def test_time_limit_and_interrupt_keep_the_best_bound(engine):
 def test_jobs_none_of_which_has_a_schedule_are_worth_nothing(prices):
     """The master then has no columns at all, which HiGHS does not call optimal."""
     oracle = ToyOracle(make("toymax", [(1, 9, 1, 6)], [1], 3), "optional", "groups")
-    found = column_generation_bound(oracle, start_prices=prices)
-    assert found.bound == pytest.approx(0, abs=1e-8)
-    assert found.stopped_by is StoppedBy.CONVERGED
+    assert root_bound(oracle, prices).bound == pytest.approx(0, abs=1e-8)
 
 
 def test_jobs_that_cannot_be_served_together_end_with_the_best_bound():
     """Two unit jobs, both mandatory, for one server and one slot: no penalty makes room."""
     oracle = ToyOracle(make("toymin", [(1, 1, 1, 1), (1, 1, 1, 1)], [1], 1), "modes", "groups")
-    found = column_generation_bound(oracle)
-    assert found.stopped_by is StoppedBy.INFEASIBLE
-    assert found.bound >= 2 - 1e-6
-    assert found.details["master_value"] is None
+    assert root_bound(oracle).bound >= 2 - 1e-6
 
 
 def test_prices_over_whole_schedules_are_found_in_as_many_rounds_as_it_takes():

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,13 +42,12 @@ NOTHING = 1e-9  # share of the first bound that is as good as 0
 
 @dataclass(frozen=True)
 class BoundResult:
-    """The best bound that an engine found."""
+    """The best bound that the search found."""
 
     certificate: Certificate  # the bound with its prices
-    stopped_by: StoppedBy  # why the engine stopped
+    stopped_by: StoppedBy  # why it stopped
     iterations: int  # evaluations of all blocks
     seconds: float  # wall-clock time
-    details: dict[str, object] = field(default_factory=dict)  # further facts of the engine
 
     @property
     def bound(self) -> float:

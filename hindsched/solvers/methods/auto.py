@@ -21,7 +21,7 @@ from threading import Event
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
 from hindsched.solvers.base import Method, build_oracle, family_solvers, placing_oracle, row_layouts
-from hindsched.solvers.bounds.lagrangian import Subgradient, subgradient_bound
+from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
@@ -32,7 +32,6 @@ from hindsched.solvers.parallel import SideBySide, threads_of
 from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import NodeSolutions
-from hindsched.solvers.tree.node_program import column_generation_bound
 
 SHARE_OF_FIRST_PRICES = 0.1  # share of the time after which no more uniform prices are tried
 SHARE_OF_HELPERS = 0.97  # share of the time after which those who search beside say what they found
@@ -391,8 +390,5 @@ def generic_methods(
         "milp": begun(base.solve_milp),
         "tree": begun(solve_tree),
         "relaxation": base.relaxation,
-        "bound": partial(base.bound_by, "bound", "subgradient", subgradient_bound),
-        "column-generation": partial(
-            base.bound_by, "column-generation", "column generation, highs", column_generation_bound
-        ),
+        "bound": base.bound_by_prices,
     }

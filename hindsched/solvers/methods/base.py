@@ -20,7 +20,7 @@ from hindsched.instances.base import Instance
 from hindsched.models.base import family_models, offline_program
 from hindsched.solutions.base import Solution, build_solution
 from hindsched.solvers.base import build_oracle
-from hindsched.solvers.bounds.lagrangian import BoundResult
+from hindsched.solvers.bounds.lagrangian import subgradient_bound
 from hindsched.solvers.certificates.certificate import Certificate
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solution_at, solve_program, within_gap
@@ -145,19 +145,18 @@ def certain(instance: Instance, formulation: str, method: str) -> Result:
     )  # fmt: skip
 
 
-def bound_by(
-    method: str, backend: str, engine: Callable[..., BoundResult],
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None,
-) -> Result:  # fmt: skip
-    """Certified bound by prices on the linking rows, found by an engine; no solution."""
+def bound_by_prices(
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
+) -> Result:
+    """Certified bound by prices on the linking rows; no solution."""
     oracle = build_oracle(instance, formulation)
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
-        return infeasible(instance, formulation, method)
-    result = engine(oracle, options, on_progress=on_progress)
+        return infeasible(instance, formulation, "bound")
+    found = subgradient_bound(oracle, options, on_progress=on_progress)
     return Result(
-        instance, formulation, method, Status.NO_SOLUTION, result.stopped_by,
-        bound=result.bound, certificate=result.certificate, backend=backend,
-        details={**result.details, "iterations": result.iterations},
+        instance, formulation, "bound", Status.NO_SOLUTION, found.stopped_by,
+        bound=found.bound, certificate=found.certificate, backend="subgradient",
+        details={"iterations": found.iterations},
     )  # fmt: skip
 
 

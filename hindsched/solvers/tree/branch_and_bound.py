@@ -26,7 +26,7 @@ from hindsched.solvers.certificates.file import certify_tree
 from hindsched.solvers.door.program import next_to_nothing
 from hindsched.solvers.door.result import Progress, StoppedBy
 from hindsched.solvers.door.work import count_work, interrupted, now
-from hindsched.solvers.oracles.base import PricingOracle, RestrictableOracle
+from hindsched.solvers.oracles.base import BranchingOracle, PricingOracle, RestrictableOracle
 from hindsched.solvers.oracles.decisions import BranchDecision
 from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree.node_program import Answers, NodeBound, NodeProgram
@@ -201,7 +201,10 @@ class BranchAndBound:
             least = min(1.0, abs(self.objective or 1.0))  # a bound may be next to 0
             size = max(abs(self.root.bound), least)
             family = family_solvers(self.oracle.instance.family)
-            self._program = family.node_program(self.oracle, size) or NodeProgram(self.oracle, size)
+            self._program = family.node_program(self.oracle, size)
+            if self._program is None:
+                assert isinstance(self.oracle, BranchingOracle)
+                self._program = NodeProgram(self.oracle, size)
         node_bound: NodeBound = self._program.bound(
             node.decisions, node.prices, self._cutoff, seconds, node.answers
         )

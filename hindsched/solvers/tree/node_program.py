@@ -20,14 +20,10 @@ import numpy as np
 
 from hindsched.arrays import Floats
 from hindsched.solutions.base import Solution
-from hindsched.solvers.bounds.lagrangian import BoundResult, Subgradient
 from hindsched.solvers.bounds.master import Basis, Column, Master
-from hindsched.solvers.certificates.certificate import certify
-from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import Progress, StoppedBy
-from hindsched.solvers.door.work import Clock, catch_interrupt, interrupted
+from hindsched.solvers.door.work import interrupted
 from hindsched.solvers.oracles import decisions as branching
-from hindsched.solvers.oracles.base import BranchingOracle, PricingOracle, Response
+from hindsched.solvers.oracles.base import BranchingOracle, Response
 from hindsched.solvers.oracles.restricted import RestrictedOracle
 
 SMOOTHING = 0.3  # weight of a node's best prices in the prices tried
@@ -41,11 +37,6 @@ MOST_COLUMNS = 1000
 MOST_ROUNDS = 200  # rounds of pricing at one node
 LEAST_SIDE = 1e-6  # share of a job's schedules that each side of a split must hold
 LEAST_STAKE = 1e-4  # share of a job's objective below which nothing is at stake
-COLUMN_SMOOTHING, WARM_ITERATIONS = 0.8, 40
-"""Of column generation: weight of the best prices in the prices tried, and the subgradient
-iterations that give the first prices and columns."""
-
-
 Share = tuple[Column, float]  # a schedule in a node's linear program and how much of it is taken
 
 
@@ -87,28 +78,18 @@ class NodeBound:
     bound: float  # what they prove there, rounded outward; infinite where a block is empty
     # the program's solution; None if the node needs none: it is closed or out of time
     shares: Sequence[Any] | None
-    rounds: int  # rounds of pricing
     answers: Answers | None = None  # what the blocks answered at `prices`, for the node's children
-    value: float | None = None  # of the program at the end; None if something was bought off
-    stopped_by: StoppedBy = StoppedBy.GAP  # why pricing ended
 
 
 class NodeProgram:
     """Bounds nodes by column generation, from an oracle of the whole problem.
 
-    `size` is what the objective is about, not 0: buying off is priced by it. `smoothing` is the
-    weight of a node's best prices in the prices tried; `tell` hears every round and its best bound.
+    `size` is what the objective is about, not 0: buying off is priced by it.
     """
 
-    def __init__(
-        self, oracle: PricingOracle, size: float, smoothing: float = SMOOTHING,
-        most_rounds: float = MOST_ROUNDS, tell: Callable[[int, float], None] = lambda *_: None,
-    ) -> None:  # fmt: skip
+    def __init__(self, oracle: BranchingOracle, size: float) -> None:
         self.oracle = oracle
-        self._branching = oracle if isinstance(oracle, BranchingOracle) else None
-        features = () if self._branching is None else self._branching.features
-        self._rank = {name: position for position, name in enumerate(features)}
-        self._smoothing, self._most_rounds, self._tell = smoothing, most_rounds, tell
+        self._rank = {name: position for position, name in enumerate(oracle.features)}
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self._interrupted = interrupted()
         self._penalty = 10.0 * abs(size)
@@ -119,8 +100,8 @@ class NodeProgram:
         column = Column.of(block, response)
         if not self._master.add(column):
             return 0
-        if self._branching is not None and response.plan is not None:
-            column.features = self._branching.features_of(block, response)
+        if response.plan is not None:
+            column.features = self.oracle.features_of(block, response)
         return 1
 
     def bound(
@@ -135,20 +116,16 @@ class NodeProgram:
         oracle = RestrictedOracle(self.oracle, decisions)
         best, _, answers = self._price(oracle, prices, known)
         best_prices = prices
-        value, whole, round_ = 0.0, False, 0
+        whole = False
 
-        def node_bound(stopped_by: StoppedBy) -> NodeBound:
-            ends = (StoppedBy.CONVERGED, StoppedBy.ITERATION_LIMIT, StoppedBy.INFEASIBLE)
-            settled = self._branching is not None and whole and stopped_by in ends
-            shares = self._shares() if settled else None
-            with_basis = answers
+        def node_bound(*, settled: bool = False) -> NodeBound:
+            shares, with_basis = self._shares() if settled and whole else None, answers
             if with_basis is not None and shares is not None:
                 with_basis = replace(with_basis, basis=self._master.basis())
-            at_end = value if whole else None
-            return NodeBound(best_prices, best, shares, round_, with_basis, at_end, stopped_by)
+            return NodeBound(best_prices, best, shares, with_basis)
 
         if self._is_closed(best, cutoff):
-            return node_bound(StoppedBy.GAP)
+            return node_bound()
         self._master.set_penalty(self._penalty)
         basis = None if known is None else known.basis
         if basis is not None:
@@ -160,45 +137,33 @@ class NodeProgram:
         self._master.switch(np.array(obeys, dtype=bool))  # columns added from here on obey, too
         if basis is not None:
             self._master.begin_at(basis)
-        while round_ < self._most_rounds:
+        for _ in range(MOST_ROUNDS):
             solved = self._master.solve(seconds())
             if solved is None:
-                return node_bound(self._late)
+                return node_bound()
             value, duals, whole = solved
-            round_ += 1
             added = 0
-            for smoothing in (self._smoothing, 0.0):
+            for smoothing in (SMOOTHING, 0.0):
                 tried = smoothing * best_prices + (1 - smoothing) * duals
                 bound, added, new_answers = self._price(oracle, tried)
                 if self.sign * bound < self.sign * best:
                     best_prices, best, answers = tried, bound, new_answers
                 if added:
                     break
-            self._tell(round_, best)
             if self._is_closed(best, cutoff):
-                return node_bound(StoppedBy.GAP)
+                return node_bound()
             left = seconds()
             if self._interrupted.is_set() or (left is not None and left <= 0):
-                return node_bound(self._late)
+                return node_bound()
             if whole and self._is_settled(self.sign * (best - value), best, cutoff):
-                return node_bound(StoppedBy.CONVERGED)
+                return node_bound(settled=True)
             if not added:
                 if whole:
-                    return node_bound(StoppedBy.CONVERGED)
+                    return node_bound(settled=True)
                 if self._master.penalty > HIGHEST_PENALTY * self._penalty:
-                    return node_bound(StoppedBy.INFEASIBLE)
+                    return node_bound()
                 self._master.set_penalty(10 * self._master.penalty)
-        return node_bound(StoppedBy.ITERATION_LIMIT)
-
-    @property
-    def _late(self) -> StoppedBy:
-        """Why pricing ends before it has converged."""
-        return StoppedBy.INTERRUPTED if self._interrupted.is_set() else StoppedBy.TIME_LIMIT
-
-    @property
-    def num_columns(self) -> int:
-        """Number of schedules in the program."""
-        return len(self._master.columns)
+        return node_bound(settled=True)
 
     def candidates(self, shares: Sequence[Share]) -> list[Split]:
         """Splits of a node's linear program, the most promising first; empty if it is integral.
@@ -242,10 +207,10 @@ class NodeProgram:
         self, shares: Sequence[Share], splits: Sequence[Split], seconds: float | None
     ) -> Solution | None:
         """An integral node's own solution (no `splits`), if servers hold it; not checked."""
-        if splits or self._branching is None:
+        if splits:
             return None
         chosen = {each.block: each.response for each, _ in shares if each.features is not None}
-        return self._branching.place([chosen.get(block) for block in range(self.oracle.num_blocks)])
+        return self.oracle.place([chosen.get(block) for block in range(self.oracle.num_blocks)])
 
     def _price(
         self, oracle: RestrictedOracle, prices: Floats, known: Answers | None = None
@@ -323,47 +288,3 @@ def _splits(feature: branching.Feature, shares: Sequence[Share], rank: int) -> I
         if following == branching.NEVER:
             value, rank = branching.NEVER - 1, -1
         yield Split(shares[0][0].block, feature, value, rank, side, below / total, stake)
-
-
-def column_generation_bound(
-    oracle: PricingOracle, options: SolveOptions | None = None, *,
-    start_prices: Floats | None = None,
-    max_iterations: float = math.inf, on_progress: Progress | None = None,
-) -> BoundResult:  # fmt: skip
-    """Bound an instance's optimum by column generation, a tree's node without decisions.
-
-    Prices are smoothed towards the best ones so far (Wentges); a round that finds no new column at
-    smoothed prices is repeated at the duals themselves. What is reported is never the master's
-    value but the Lagrangian bound at the prices tried, valid at every iteration.
-
-    Without `start_prices` some subgradient iterations find the first ones; `max_iterations` is of
-    the master.
-    ``details["master_value"]`` is the restricted master's last value: no prices prove a better
-    bound than the program that it approaches from the other side. Jobs that cannot all be served
-    together end it by ``infeasible``, with the best bound so far.
-    """
-    limit = None if options is None else options.time_limit
-    with catch_interrupt():
-        clock = Clock(math.inf if limit is None else limit)
-        search = Subgradient(oracle, start_prices)
-        while search.iterations < WARM_ITERATIONS and start_prices is None:
-            if clock.is_over or search.converged or search.is_infeasible:
-                break
-            search.step(None)
-
-        def tell(round_: int, bound: float) -> None:
-            if on_progress is not None:
-                on_progress(bound, None, clock.gone, f"column generation, iteration {round_}")
-
-        prices, stopped_by = search.best.prices, StoppedBy.CONVERGED
-        facts: tuple[float | None, int, int] = (None, 0, 0)
-        if not search.is_infeasible and oracle.num_blocks:
-            program = NodeProgram(oracle, search.size, COLUMN_SMOOTHING, max_iterations, tell)
-            left = (lambda: None) if limit is None else (lambda: clock.seconds_left)
-            node_bound = program.bound((), prices, None, left)
-            prices, stopped_by = node_bound.prices, node_bound.stopped_by
-            facts = node_bound.value, node_bound.rounds, program.num_columns
-    names = "master_value", "master_solves", "columns"
-    certificate, iterations = certify(oracle, prices), search.iterations + facts[1]
-    details: dict[str, object] = dict(zip(names, facts, strict=True))
-    return BoundResult(certificate, stopped_by, iterations, clock.gone, details)

@@ -127,7 +127,6 @@ def bound_edgecloud(
         details["subgradient"] = str(error)
     else:
         details |= {
-            **ascent.details,
             "iterations": ascent.iterations,
             "lp_bound": certificate.bound,
         }

@@ -72,13 +72,13 @@ class TierNodes:
         """Find good prices for the solutions that obey `decisions`; see `NodeProgram.bound`."""
         limits = self._limits = limits_of(decisions)
         if any(low > high for job_limits in limits.values() for low, high in job_limits.values()):
-            return NodeBound(prices, math.inf, None, 0)
+            return NodeBound(prices, math.inf, None)
         best_prices = prices
         best, plans = self.oracle.priced_within(prices, limits)
         if math.isinf(best) or (cutoff is not None and best >= cutoff):
-            return NodeBound(best_prices, best, None, 0)
+            return NodeBound(best_prices, best, None)
         self._add(plans)
-        for round_ in range(1, MOST_ROUNDS + 1):
+        for _ in range(MOST_ROUNDS):
             count_work()
             value, duals, point = self._solve()
             added = 0
@@ -93,10 +93,10 @@ class TierNodes:
             left = seconds()
             late = self._interrupted.is_set() or (left is not None and left <= 0)
             if late or (cutoff is not None and best >= cutoff):
-                return NodeBound(best_prices, best, None, round_)
+                return NodeBound(best_prices, best, None)
             if not added or value - best <= CONVERGED * (min(1.0, abs(value)) + abs(value)):
                 break
-        return NodeBound(best_prices, best, [point], round_)
+        return NodeBound(best_prices, best, [point])
 
     def candidates(self, shares: Sequence[NodePoint]) -> list[Split]:
         """Fees that are paid in part, PSs and workers that are mixed, then what is held unused.

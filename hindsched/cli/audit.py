@@ -12,7 +12,7 @@ from hindsched.cli.output import console, emit_json, say, show_rows, tell, with_
 from hindsched.errors import InputError
 
 IMPOSSIBLE, ROWS_SHOWN = 1, 10
-SHOWN = ("scheduler", "value", "ratio", "p95_jct", "mean_wait", "makespan")
+HIDDEN = {"p50_jct", "p99_jct", "bounded_slowdown", "utilisation"}
 
 
 def audit(
@@ -77,7 +77,9 @@ def audit(
             *(data[part]["sentence"] for part in ("fragmentation", "gap") if data[part]),
         ):
             tell(with_options(line, options))
-        show_rows("The same jobs by other schedulers", result.shown_rows(), SHOWN)
+        rows = result.shown_rows()
+        shown = [name for name in rows[0] if name not in HIDDEN]
+        show_rows("The same jobs by other schedulers", rows, shown)
     if output is not None:
         result.write(output)
         say(f"page, tables, schedules and certificate: {output}")

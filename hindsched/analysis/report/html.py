@@ -46,11 +46,10 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
     }  # fmt: skip
     tried = {record["task"] for record in comparison.records}
     families = [_family(store, comparison, verdict) for verdict in comparison.verdicts()]
-    style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
         title=store.folder.name,
         families=families,
-        style=style,
+        style=page_style(),
         errors=comparison.errors,
         missing=[task.key for task in store.tasks if task.key not in tried],
         manifest=store.manifest,
@@ -58,6 +57,11 @@ def render_report(store: ResultStore, comparison: Comparison | None = None) -> s
         note=INVERSE_NOTE,
         star_note=STAR_NOTE if any(summary.starred for summary in comparison.summaries) else None,
     )
+
+
+def page_style() -> str:
+    """What all pages look like."""
+    return (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
 
 
 def _family(store: ResultStore, comparison: Comparison, verdict: FamilyVerdict) -> JsonObject:
@@ -141,7 +145,7 @@ def _picture(comparison: Comparison, family: str) -> str | None:
          "theorem": row.theorem["value"] if row.theorem else None}
         for name, rows in ratios.items() for row in rows
     ]  # fmt: skip
-    return _markup(plot.ratios(pd.DataFrame(rows), family=family))
+    return svg_markup(plot.ratios(pd.DataFrame(rows), family=family))
 
 
 def _worst(
@@ -175,11 +179,11 @@ def _worst(
     return {
         "algorithm": chosen.label, "instance": file_name(item.instance),
         "shown": shown_name(instance), "ratio": row.ratio.interval,
-        "pictures": [_markup(each) for each in axes],
+        "pictures": [svg_markup(each) for each in axes],
     }  # fmt: skip
 
 
-def _markup(axes: Any) -> str:
+def svg_markup(axes: Any) -> str:
     """A picture as a part of a page."""
     text = plot.render(axes.figure, "svg", "none").decode()
     return text[text.index("<svg") :]

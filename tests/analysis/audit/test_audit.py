@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -101,15 +102,44 @@ def test_the_folder_holds_what_others_can_check(tmp_path: Path) -> None:
     assert {"audit.html", "audit.json", "instance.json", "best.json", "logged.json"} <= written
     page = (tmp_path / "audit.html").read_text()
     assert found.sentence().replace("'", "&#39;") in page
-    assert page.count("<img") == 2
-    assert "http://" not in page
-    assert "https://" not in page
+    assert page.count("<svg") == 5  # jobs, schedulers, use; the log above the best
+    assert page.index("as logged") < page.index("best schedule (best found)")
+    assert len(page) < 400_000
+    assert not re.findall(r"""(?:src|href)=["']https?://""", page)
     assert json.loads((tmp_path / "audit.json").read_text())["sentence"] == found.sentence()
     jobs = pd.read_csv(tmp_path / "jobs.csv")
     assert jobs["job"].tolist() == ["'=a", "b", "c"]  # no formula for a spreadsheet
     assert jobs["best_found_jct"].tolist() == [100, 40, 10]
     with pytest.raises(InputError, match="must be a folder"):
         found.write(tmp_path / "audit.html")
+
+
+def test_the_page_draws_what_differs_and_says_it_once(tmp_path: Path) -> None:
+    """Nothing is lost and all schedulers agree: only use, and the log's schedule."""
+    calm = hs.audit(LOG.assign(submit=[0, 60, 90]), gpus=2, time_limit=2)
+    page = calm.write(tmp_path)[0].read_text()
+    assert page.count("<svg") == 2
+    assert "Nowhere: no better schedule is known." in page
+    columns = [*calm.shown_rows()[0]]
+    assert columns[:3] == ["scheduler", "ratio", "mean_jct"]
+    assert "value" not in columns
+    assert calm.shown_rows()[0]["makespan"] == "1 min 40 s"
+    users = [f"u{n % 3}" for n in range(60)]
+    many = pd.DataFrame({"job": range(60), "submit": 0, "start": range(60, 0, -1), "user": users})
+    many = many.assign(end=many["start"] + 1, gpus=1)
+    page = hs.audit(many, gpus=1, time_limit=2).write(tmp_path)[0].read_text()
+    assert "Of 60 jobs those 40 submitted one after the other that lose most" in page
+    assert "Users whose jobs end later" in page
+
+
+def test_each_level_says_how_it_is_checked(tmp_path: Path) -> None:
+    page = hs.audit(LOG, servers="2x1", time_limit=2).write(tmp_path)[0].read_text()
+    for stem in ("", "2-on-the-servers-"):
+        files = [
+            str(tmp_path / f"{stem}{what}.json") for what in ("instance", "best", "certificate")
+        ]
+        assert f"python -m hindsched.kernel {' '.join(files)}" in page
+        assert run(["verify", files[0], files[1], "--prices", files[2]]) == 0
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,8 +34,8 @@ from hindsched.analysis.audit.gang.verdict import (
     find_breaches,
     find_gap,
 )
-from hindsched.analysis.audit.gang.words import how_often, plural
-from hindsched.analysis.bounds import Bounds
+from hindsched.analysis.audit.gang.words import cell_text, how_often, plural
+from hindsched.analysis.bounds import Bounds, ratio_text
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.from_log import instance_of_log
@@ -120,11 +120,18 @@ class Audit:
         return pd.DataFrame(self.rows())
 
     def shown_rows(self) -> list[dict[str, Any]]:
-        """`rows` for people, with the ratio in one column."""
-        rows = self.rows()
-        for row in rows:
-            row["ratio"] = str(Bounds(row.pop("ratio_lower"), row.pop("ratio_upper")))
-        return rows
+        """`rows` for people: the ratio and what counts first, no measure twice, spans in words."""
+        rows, what = self.rows(), self.verdict.measure
+        names = [name for name in MEASURES if name not in {"weighted_mean_jct", what}]
+        names = [name for name in names if any(row[name] is not None for row in rows)]
+        return [
+            {
+                "scheduler": row["scheduler"] + " (pauses jobs)" * row["pauses"],
+                "ratio": ratio_text(Bounds(row["ratio_lower"], row["ratio_upper"])),
+                **{name: cell_text(name, row[name]) for name in (what, *names)},
+            }
+            for row in rows
+        ]
 
     @cached_property
     def gap(self) -> Gap | None:

@@ -43,7 +43,7 @@ WORDS = {
 MEASURED = {
     "mean-jct": ("mean JCT", "weighted mean JCT"),
     "makespan": ("makespan", "makespan"),
-    "deadlines-met": ("deadlines met", "weight of deadlines met"),
+    "deadlines-met": ("deadlines met", "deadlines met by weight"),
 }
 
 
@@ -69,6 +69,11 @@ class AuditVerdict:
     def word(self) -> str:
         """What is measured."""
         return MEASURED[self.objective][self.weighted]
+
+    @property
+    def measure(self) -> str:
+        """The column of an audit's rows that has it."""
+        return self.word.lower().replace(" ", "_")
 
     def sentence(self) -> str:
         """The verdict in one sentence."""

@@ -5,6 +5,15 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
+SPANS = {
+    "mean_jct", "weighted_mean_jct", "p50_jct", "p95_jct", "p99_jct", "mean_wait", "makespan",
+    "duration", "jct", "best_jct", "later", "bound", "best_found", "mean", "median", "p95", "p99",
+    "most",
+}  # fmt: skip
+GPU_SECONDS, SHARES = (
+    {"idle", "waited", "gpu_seconds"},
+    {"share", "asked", "users_share", "rent", "utilisation"},
+)
 UNITS = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 
 
@@ -47,3 +56,18 @@ def plural(number: int, what: str) -> str:
 def how_often(number: int) -> str:
     """How often: once, 2 times."""
     return "once" if number == 1 else f"{number:,} times"
+
+
+def cell_text(name: str, value: object) -> str:
+    """A cell of a column for people: spans, GPU-hours and shares in words; a dash for nothing."""
+    if value is None or value != value or value == "":
+        return "–"
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        if name in SPANS:
+            return span_text(float(value))
+        if name in GPU_SECONDS:
+            return f"{float(value) / UNITS['h']:,.4g} GPU-h"
+        if name in SHARES:
+            return f"{float(value):.1%}"
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return str(value)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hindsched.arrays import Ints
-from hindsched.instances.gang.instance import GangInstance
+from hindsched.instances.gang.instance import GangInstance, GangJob
 from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
 from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.gang.search import can_move
@@ -26,13 +26,12 @@ def kinds_held(solution: GangSolution) -> Ints:
 def pool_of_kind(instance: GangInstance, kind: int, jobs: Ints) -> GangInstance:
     """Some jobs on one pool, the GPUs of a kind."""
     gpus = list(instance.gpu_kinds.values())[kind]
-    kept = tuple(
-        job.model_copy(update={"gpu_kinds": None, "most_gpus": None})
-        for job in (instance.jobs[position] for position in jobs.tolist())
-    )
+    data = [instance.jobs[position].model_dump(exclude_unset=True) for position in jobs.tolist()]
+    places = {"gpu_kinds", "most_gpus"}
+    kept = [{key: each for key, each in job.items() if key not in places} for job in data]
     return GangInstance(
         name=instance.name, horizon=instance.horizon, slot_seconds=instance.slot_seconds,
-        gpus=gpus, jobs=kept,
+        gpus=gpus, jobs=tuple(GangJob(**job) for job in kept),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.tables import jsonable, to_csv
@@ -41,16 +41,6 @@ MANIFEST_KEYS = {
     "files": dict,
 }  # fmt: skip
 SAME_OBJECTIVE, SAME_BOUND = 1e-9, 1e-6  # recomputed and recorded agree up to this share
-
-
-class Damage(NamedTuple):
-    """What is wrong in a folder of results, and the key of the task that makes it again."""
-
-    task: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.task}: {self.what}"
 
 
 class ResultStore:
@@ -141,12 +131,12 @@ class ResultStore:
         """Records of the tasks, failed ones included, in their order, without damaged ones."""
         return self._read_tasks()[0]
 
-    def damages(self) -> list[Damage]:
-        """Records, schedules and certificates that are not what was written."""
+    def damages(self) -> dict[str, str]:
+        """What of records, schedules and certificates is not as it was written, by the task."""
         return self._read_tasks()[1]
 
-    def _read_tasks(self) -> tuple[list[Record], list[Damage]]:
-        records, damages = list[Record](), list[Damage]()
+    def _read_tasks(self) -> tuple[list[Record], dict[str, str]]:
+        records, damages = list[Record](), dict[str, str]()
         for task in self.tasks:
             record, wrong = None, list[str]()
             for kind, path in self._paths_of(task).items():
@@ -161,19 +151,22 @@ class ResultStore:
                         record = check_record(read_json(path), task, name)
                     except InputError as error:
                         wrong.append(str(error))
-            damages += [Damage(task.key, what) for what in wrong]
-            records += [] if record is None or wrong else [record]
+            if wrong:
+                damages[task.key] = "; ".join(wrong)
+            elif record is not None:
+                records.append(record)
         return records, damages
 
-    def recompute(self) -> list[Damage]:
-        """What objectives and bounds recomputed from schedules and certificates contradict."""
+    def recompute(self) -> dict[str, str]:
+        """What schedules and certificates say otherwise than the records, by the task."""
         instances = {instance.name: instance for instance in self.instances}
-        damages = []
+        damages = {}
         for record in self.records():
             if record["status"] == "ok":
                 paths = self._paths(record)
                 what = _contradiction(record, instances[record["instance"]], paths)
-                damages += [] if what is None else [Damage(record["task"], what)]
+                if what is not None:
+                    damages[record["task"]] = what
         return damages
 
     def missing(self, records: Sequence[Record] | None = None) -> list[Task]:
@@ -222,7 +215,7 @@ class ResultStore:
                 buffer = io.BytesIO()
                 frame.to_parquet(buffer, index=False)
                 write_bytes(buffer.getvalue(), self.folder / f"{name}.parquet")
-        bad = {damage.task for damage in self.damages()}
+        bad = self.damages()
         for task in self.tasks:
             for path in self._paths_of(task).values():
                 if task.key not in bad and path.is_file():

@@ -190,7 +190,6 @@ class ExactCheck:
 
     code: int  # 0 where all that the files claim is true, 1 infeasible or contradicting, 2 refused
     lines: tuple[str, ...]
-    objective: float | None = None  # of the last solution
 
     @property
     def verdict(self) -> str:
@@ -258,7 +257,6 @@ def exact_check_of(
     """`exact_check` of documents, of which the kernel reads an instance's, or futures', first."""
     exact = [each._replace(data=exact_numbers(each.data)) for each in documents]
     judgement = judge(exact, _limits(seconds))
-    objective = float(judgement.objectives[-1].low) if judgement.objectives else None
-    check = ExactCheck(judgement.code, tuple(judgement.lines), objective)
+    check = ExactCheck(judgement.code, tuple(judgement.lines))
     too_long = seconds is not None and check.code == 2 and "too much work" in check.verdict
     return None if too_long and ABOVE_A_LIMIT.search(check.verdict) else check

@@ -75,8 +75,8 @@ def bench(
         folder = output or RESULTS / f"{title}-{time.strftime('%Y%m%d-%H%M%S')}"
         store = ResultStore.create(folder, chosen, tasks, recorded)
     try:
-        for damage in store.damages():
-            say(f"damaged, made again: {damage}")
+        for task, what in store.damages().items():
+            say(f"damaged, made again: {task}: {what}")
         count, total = len(store.manifest["instances"]), len(store.tasks)
         done = total - len(store.missing())
         say(f"{count} instance{'s' * (count != 1)}, {total} tasks, {done} done: {store.folder}")

@@ -36,8 +36,8 @@ def report(folder: Annotated[str, opt.argument("Folder of results of `hindsched 
     show(comparison, store)
     total = len(comparison.records)
     say(f"{total} records compared with their hashes; hindsched verify {folder} recomputes them")
-    for damage in damages:
-        say(f"damaged: {damage}")
+    for task, what in damages.items():
+        say(f"damaged: {task}: {what}")
     again = f"hindsched bench --resume --out {shlex.quote(folder)}"
     if damages:
         say(f"{again} makes them again")

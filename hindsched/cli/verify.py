@@ -93,11 +93,12 @@ def _verify_folder(folder: str, as_json: bool) -> int:
         sentence += _on_a_solvers_word(folder)
     else:
         store = ResultStore.open(folder)
-        damages, records = [*store.damages(), *store.recompute()], len(store.records())
-        wrong = [str(damage) for damage in damages]
+        records, doubtful = len(store.records()), store.recompute()
+        wrong = [f"{task}: {what}" for task, what in (store.damages() | doubtful).items()]
         data = {"records": records, "damages": wrong}
-        good = records - len({damage.task for damage in damages})
-        sentence = f"{good} records say what their schedules and certificates say"
+        sentence = (
+            f"{records - len(doubtful)} records say what their schedules and certificates say"
+        )
     if as_json:
         emit_json(data)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from importlib.resources import files
@@ -184,6 +185,7 @@ def _worst(
 
 
 def svg_markup(axes: Any) -> str:
-    """A picture as a part of a page."""
+    """A picture as a part of a page, which names no address."""
     text = plot.render(axes.figure, "svg", "none").decode()
-    return text[text.index("<svg") :]
+    addresses = r'<metadata>.*?</metadata>| xmlns(:\w+)?="[^"]*"'
+    return re.sub(addresses, "", text[text.index("<svg") :], flags=re.DOTALL)

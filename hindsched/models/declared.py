@@ -217,7 +217,7 @@ class PyomoProgram(DeclarativeProgram):
         places = zip(self.indices(component), (*block_index(component), *key), strict=True)
         where = ", ".join(f"{index} {self.label(index, value)}" for index, value in places)
         doc = (component.doc or "").partition("$")[0].strip()
-        return f"{component.local_name}{f' at {where}' if where else ''}: {doc}"
+        return f"{component.local_name}{f' at {where}' if where else ''}{f': {doc}' if doc else ''}"
 
     def table(
         self, name: str, value_of: Callable[[ModelComponent], float | None], unit: str | None = None

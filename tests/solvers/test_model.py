@@ -17,6 +17,7 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.models.base import dual_program
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.solvers.base import build_oracle, row_layouts
+from hindsched.solvers.door.conflict import find_conflict
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.model import DualModel
 from tests.node_bounds import root_bound
@@ -197,6 +198,19 @@ def test_an_infeasible_model_says_which_rows_conflict(instance):
     assert result.details["conflict"] == ["more: (mine) more", "less: (mine) less"]
     assert result.details["irreducible"]
     assert "in conflict: less: (mine) less" in str(result)
+
+
+def test_a_conflict_is_irreducible_with_integrality_too():
+    """Of the relaxation all three conflict; of the program any two with the middle one do."""
+    m = pyo.ConcreteModel()
+    m.x, m.y = pyo.Var(domain=pyo.Binary), pyo.Var(domain=pyo.Binary)
+    m.cost = pyo.Objective(expr=m.x)
+    m.some = pyo.Constraint(expr=m.x >= 0.4)
+    m.both = pyo.Constraint(expr=m.x + m.y <= 0.7)
+    m.other = pyo.Constraint(expr=m.y >= 0.5)
+    conflict = find_conflict(m)
+    assert conflict.irreducible
+    assert len(conflict.rows) == 2
 
 
 def test_a_conflict_with_the_papers_rows_names_them_by_equation_and_index():

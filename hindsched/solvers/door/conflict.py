@@ -34,12 +34,9 @@ def find_conflict(model: pyo.ConcreteModel, time_limit: float = 30.0) -> Conflic
     """Find rows that cannot hold together; None if there are none, or time was too short."""
     program = compile_program(model)
     program, end = replace(program, cost=0 * program.cost, offset=0.0), now() + time_limit
-    relaxed = replace(program, integer=np.zeros_like(program.integer))
-    hard = _contradicted(relaxed, end)
+    hard = _contradicted(replace(program, integer=np.zeros_like(program.integer)), end)
     if hard is None:
         hard = _elastic_filter(program, end)
-    else:
-        program = relaxed
     if hard is None:
         return None
     for row in list(hard):

@@ -245,3 +245,8 @@ def test_a_start_is_where_auto_begins(family):
         assert sign * (after[1] - before[1]) >= 0
         assert before[2] is None or sign * (after[2] - before[2]) <= 0
     assert told[-1][1:] == (result.objective, result.certified_bound)
+
+
+def test_what_is_no_callback_is_refused():
+    with pytest.raises(InputError, match="on_progress: 5: must be callable"):
+        api.solve(instance(), on_progress=5)

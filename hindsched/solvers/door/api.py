@@ -102,6 +102,8 @@ def solve(
     if method not in known:
         raise InputError("method", method, f"must be one of {', '.join(known)}")
     formulation = instance.check_formulation(formulation)
+    if not (on_progress is None or callable(on_progress)):
+        raise InputError("on_progress", on_progress, "must be callable")
     begun = None if start is None else checked_start(instance, formulation, start)
     if not instance.jobs:  # the empty solution is optimal
         solution = build_solution(instance, {}, formulation)

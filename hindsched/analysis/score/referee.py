@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from hindsched.analysis.report.html import page_environment, page_style
 from hindsched.analysis.score import judge
 from hindsched.analysis.score.candidate import Contained, Limits, find_bwrap, read_candidate
 from hindsched.analysis.score.judge import CANDIDATE, INSTANCE, Row
 from hindsched.analysis.store import check_folder
+from hindsched.analysis.tables import cell
 from hindsched.errors import HindschedError, InputError, Refused, check_type
 from hindsched.instances.base import Instance, check_family
 from hindsched.instances.io import read, read_json, write_bytes, write_json, write_text
@@ -293,19 +293,10 @@ def page_of(data: Row) -> str:
 
 def page(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
     """A page of tables; every text in it is text."""
-    style = (files("hindsched.analysis.report") / "page.css").read_text(encoding="utf-8")
-    parts = [
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>",
-        "<meta http-equiv='Content-Security-Policy' "
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>{escape(title)}</title><style>{style}</style></head>",
-        f"<body><h1>{escape(title)}</h1><p class='note'>{NOTE}</p>",
-    ]
-    for head, rows in tables.items():
-        frame = _score_table(rows).rename(columns=lambda name: name.replace("_", " "))
-        table = frame.to_html(index=False, na_rep="", border=0)
-        parts.append(f"<h2>{escape(head)}</h2><div class='scroll'>{table}</div>")
-    return "\n".join([*parts, "</body></html>\n"])
+    environment = page_environment("hindsched.analysis.score")
+    environment.filters["cell"] = cell
+    template = environment.get_template("page.html")
+    return template.render(title=title, note=NOTE, style=page_style(), tables=tables)
 
 
 def _score_table(rows: Sequence[Row]) -> Any:

@@ -327,7 +327,7 @@ def build_log(
     judged = rows[rows["why"] == ""]
     if judged.empty:
         most = "".join(
-            f", of {note['count']} for this: {note['rule']} (column {note['column']})"
+            f", most often (column {note['column']}) for this: {note['rule']}"
             for note in notes.summary()[:1]
         )
         number = f"{reading.rows_read} row{'s' * (reading.rows_read != 1)}"

@@ -71,6 +71,7 @@ class Format:
     read: Callable[[Reading], pd.DataFrame]  # makes the neutral frame
     columns: Mapping[str, str] = field(default_factory=dict)  # by role; empty where there are none
     needed: tuple[str, ...] = ()  # roles without which it cannot be read; all if empty
+    instead: Mapping[str, str] = field(default_factory=dict)  # roles that do as well as others
     # Other usual names of columns by role, letters and digits only; those before are preferred.
     synonyms: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Settings with their default, or with the words that they may be, the default first.
@@ -195,7 +196,7 @@ class Reading:
         names, needed = list(table.columns), {*(self.form.needed or self.form.columns), *self.said}
         self._guess_columns(table, needed)
         for role, column in self.columns.items():
-            if column not in names and role in needed:
+            if column not in names and role in needed - self._served(names):
                 shown = ", ".join(names[:30]) or "(none)"
                 hint = "" if self.keeps_broken else f" for {role}: `columns` {role}=NAME names it"
                 rule = f"must be {what} with a column {column!r}{hint}"
@@ -204,6 +205,8 @@ class Reading:
                 error.because = f"no column says {role} ({names_it})"
                 if role in ("start", "end"):
                     error.because += "; generate --from-trace makes an instance of jobs alone"
+                if numbers(pd.Series(names, dtype=object)).notna().any():
+                    error.because += "; the first row must name the columns"
                 raise error
         self.rows_read += len(table)
         rule = f"must have {len(names)} cells as the header has"
@@ -217,6 +220,11 @@ class Reading:
         made = {role: kept[column].fillna("").str.strip() for role, column in roles.items()}
         self.take(pd.DataFrame(made, index=kept.index, dtype=object))
 
+    def _served(self, names: Collection[str]) -> set[str]:
+        """Roles that have no column and need none, for another does as well."""
+        instead = self.form.instead.items()
+        return {role for role, other in instead if self.columns[other] in names}
+
     def _guess_columns(self, table: pd.DataFrame, needed: Collection[str]) -> None:
         """Find columns that go by other usual names and hold what they should; say which."""
         names = [str(name) for name in table]
@@ -224,7 +232,11 @@ class Reading:
         guessed: dict[str, str] = {}
         for role, words in self.form.synonyms.items():
             taken = {*self.columns.values(), *guessed.values()}
-            if self.columns[role] in plain or not ({role} - self.said & {*needed, *TEXTS}):
+            served = {
+                other for one, other in self.form.instead.items()
+                if self.columns[one] not in plain and one not in guessed
+            }  # fmt: skip
+            if self.columns[role] in plain or not ({role} - self.said & {*needed, *TEXTS, *served}):
                 continue
             for word in (re.sub("_", "", role), *words):
                 fits = [name for name in names if plain[name] == word and name not in taken]
@@ -355,14 +367,17 @@ class Reading:
     def standard(self, **changed: Any) -> pd.DataFrame:
         """The neutral frame of the usual roles, with some columns changed.
 
-        A job without a name is its row; one with a wait starts when that is over.
+        A job without a name is its row; one without a start has a wait, one without an end a
+        duration.
         """
         made: dict[str, Any] = {"submit": self.times("submit"), **changed}
         submit = made["submit"]
-        if "start" not in made and self.has("wait"):
+        if "start" not in made and self.has("wait") and not self.has("start"):
             made["start"] = submit + self.spans("wait")
         if "start" not in made:
             made["start"] = self.times("start", submit)
+        if "end" not in made and self.has("duration") and not self.has("end"):
+            made["end"] = made["start"] + self.spans("duration")
         if "end" not in made:
             made["end"] = self.times("end", made["start"], submit)
         if "gpus" not in made:

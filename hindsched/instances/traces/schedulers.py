@@ -28,16 +28,15 @@ from hindsched.json_types import JsonObject
 
 ROLES = (
     "job", "submit", "start", "end", "gpus", "duration", "deadline", "weight", "user", "server",
-    "gpu_kinds",
+    "gpu_kinds", "wait",
 )  # fmt: skip
-
-
 SYNONYMS = {
     "job": ("jobid", "jobname", "id", "name", "podname", "pod", "taskid", "task", "workload"),
     "submit": (
         "submittime", "submitted", "submittedat", "submittedtime", "submissiontime", "submission",
         "submitts", "createts", "created", "createdat", "createtime", "creationtime",
         "creationtimestamp", "arrival", "arrivaltime", "queuedat",
+        "queued", "enqueued", "enqueuedat",
     ),
     "start": (
         "starttime", "started", "startedat", "startts", "startingtime", "schedulets", "scheduled",
@@ -51,7 +50,8 @@ SYNONYMS = {
         "gpu", "numgpus", "numgpu", "ngpus", "ngpu", "gpucount", "gpunum", "gpurequest",
         "requestedgpus", "allocgpus", "nvidiacomgpu",
     ),
-    "duration": ("runtime", "durationseconds", "executiontime"),  # only where it is needed
+    "duration": ("runtime", "durationseconds", "executiontime", "elapsed"),  # where it is needed
+    "wait": ("waittime", "waitseconds", "queuetime", "queueingdelay"),
     "user": ("username", "userid", "owner", "namespace"),
     "gpu_kinds": ("gputype", "gpukind", "gpumodel", "gpuspec"),
 }  # fmt: skip
@@ -75,6 +75,7 @@ CSV = Format(
     # What separates cells; the GPUs of every job, where no column has them.
     settings={"delimiter": ("auto", *DELIMITERS), "gpus": ""},
     synonyms=SYNONYMS,
+    instead={"start": "wait", "end": "duration"},
 )  # fmt: skip
 
 SWF_FIELDS = (

@@ -163,7 +163,10 @@ class LogClock:
     def _rounded(self, micro: pd.Series, rules: Mapping[str, pd.Series]) -> pd.DataFrame:
         """Microseconds rounded to the step, beside the first rule that each breaks."""
         far = ~(micro.abs() < FARTHEST)
-        made = by_rules(micro, {**rules, "must lie within 285 years": far})
+        hint = (
+            " (is `time_unit` ms, us or ns?)" if self.kind == "seconds" and self.unit == "s" else ""
+        )
+        made = by_rules(micro, {**rules, f"must lie within 285 years{hint}": far})
         kept = micro.where(made["rule"] == "")
         near = (kept / self._step).round() * self._step
         if self.step is not None:

@@ -28,6 +28,25 @@ def found(log: pd.DataFrame, **options: Any) -> tuple[str, str]:
     return check.verdict, " | ".join(check.findings)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("job,submit,start,duration,gpus\na,0,10,100,2\n", "sound"),
+        ("job,submit,wait,runtime,gpus\na,0,10,100,2\n", "sound"),
+        ("name,queued,begin,finish,n_gpu\na,0,10,100,2\n", "sound"),
+        ("a,0,10,100,2\nb,0,10,100,2\n", "the first row must name the columns"),
+        ("job,submit,start,end,gpus\na,1700000000000,1700000100000,1700003700000,2\n",
+         "(is `time_unit` ms, us or ns?)"),
+    ],
+)  # fmt: skip
+def test_shapes_that_people_type(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "log.csv").write_text(text)
+    looked = hs.check_log(tmp_path / "log.csv", gpus=2)
+    assert says in looked.sentence()
+    if looked.verdict == "sound":
+        assert hs.audit(tmp_path / "log.csv", gpus=2, time_limit=1).verdict.value in (100, 110)
+
+
 def test_options_have_the_names_of_who_asks(tmp_path: Path, capsys: Any) -> None:
     """Python is told `columns`, the command line --column."""
     log = LOG.rename(columns={"submit": "Submitted At", "start": "When"})
@@ -81,7 +100,11 @@ def test_what_is_wrong_is_told(changed: Any, options: Any, says: str) -> None:
         (LOG, {"gpus": None}, "nobody says how many GPUs there are"),
         (LOG, {"gpus": 1}, "column gpus: 2: the cluster has 1"),
         (LOG.drop(columns="submit"), {}, "no column says submit (there are job, start, end,"),
-        (LOG.assign(submit=None), {}, "no row can be judged, of 3 for this: no submission"),
+        (
+            LOG.assign(submit=None),
+            {},
+            "no row can be judged, most often (column submit) for this: no submission",
+        ),
     ],
 )
 def test_what_cannot_be_judged_says_why(log: pd.DataFrame, options: Any, because: str) -> None:

@@ -212,7 +212,7 @@ def test_columns_go_by_their_usual_names_where_they_hold_what_they_should() -> N
     assert log.jobs[["job", "submit", "gpus", "duration"]].iloc[0].tolist() == ["a", 0, 2, 4]
     assert log.facts == (
         'Read job from "Job ID", submit from "createTs", start from "Start Time", '
-        'end from "finishTs", gpus from "num_gpus"; columns to change.',
+        'end from "finishTs", gpus from "num_gpus"; `columns` to change.',
     )
     with pytest.raises(InputError, match="column 'submit'"):  # the only one that fits is taken
         read_log(frame, columns={"start": "createTs"})

@@ -396,12 +396,13 @@ def _schedule_of(log: Log, instance: GangInstance, formulation: str) -> AuditSch
 
 def _remarks(log: Log, instance: GangInstance) -> list[str]:
     remarks = list[str]()
-    aside = log.others["job"].nunique()
+    others = log.others
+    aside = others["job"][others["start"].notna() | others["end"].notna()].nunique()
     if aside:
         verb = "are" if aside > 1 else "is"
         remarks.append(
             f"{plural(aside, 'job')} {verb} not judged beside the {len(instance.jobs)} that are: "
-            "the scheduler served them too, so the ratio may blame it for GPUs that they held."
+            "they held GPUs too, for which the ratio may blame the scheduler."
         )
     if split_formulation(log.formulation)[0] == KINDS[-1]:
         remarks.append(

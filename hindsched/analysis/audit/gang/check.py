@@ -97,7 +97,8 @@ def check_log(
             log = read_log(log, format, **{**reading, "skip_broken": True})
         except CannotJudge as error:
             name = Path(log).name if isinstance(log, (str, Path)) else "frame"
-            found = tuple(map(note_sentence, error.notes))
+            by_rule = {note["rule"]: note for note in reversed(error.notes)}  # the most frequent
+            found = tuple(map(note_sentence, reversed(by_rule.values())))
             return LogCheck(
                 name, error.rows_read, error.rows_read, 0, found, NOT, error.because or error.rule
             )
@@ -147,7 +148,8 @@ def note_sentence(note: Mapping[str, Any]) -> str:
         return f"{note['rule']}{value}: {note['done']}"
     where = f"column {note['column']}, {'first in ' * (count > 1)}row {note['first_row']}{value}"
     done = note["done"].removeprefix("row ").partition(":")[0]
-    return f"{plural(count, 'row')} {done}: {note['rule']} ({where})"
+    comma = "" if note["done"] in UNJUDGED else ","
+    return f"{plural(count, 'row')}{comma} {done}: {note['rule']} ({where})"
 
 
 def _impossible(log: Log, breaches: tuple[Breach, ...], held: pd.DataFrame) -> Iterator[str]:

@@ -124,7 +124,7 @@ class PolicySearch:
         if start and self.load is not None and first is not None:
             self.load(first)
         within = replace(self.options, time_limit=max(0.1, seconds))
-        result = solve_program(self.model, within, start=start, merge=True)
+        result = solve_program(self.model, within, start=start)
         return result.bound, self.read() if result.has_point else None
 
 

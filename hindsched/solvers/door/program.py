@@ -32,7 +32,6 @@ from hindsched.solvers.door.standard_form import (
     LinearProgram,
     TriviallyInfeasibleError,
     compile_program,
-    merge_equal_columns,
 )
 from hindsched.solvers.door.work import now
 
@@ -51,15 +50,13 @@ So it is for an objective of 0 alone that it is absolute: there bounds are round
 
 def solve_program(
     model: pyo.ConcreteModel, options: SolveOptions | None = None, *, start: bool = False,
-    want_duals: bool = False, merge: bool = False,
-    on_progress: Progress | None = None,
+    want_duals: bool = False, on_progress: Progress | None = None,
 ) -> ProgramResult:  # fmt: skip
     """Solve a linear or mixed-integer Pyomo model, compilation included in the options' time.
 
     Its free variables receive the point found, or no value at all. With `start` their present
     values are a start, perhaps of some variables only; a complete one that passes the check is
-    never lost. `want_duals` asks for the duals of a linear program. `merge`: columns of an
-    integer program that rows call equal are one to the solver.
+    never lost. `want_duals` asks for the duals of a linear program.
     """
     options = SolveOptions() if options is None else options
     started = now()
@@ -74,33 +71,26 @@ def solve_program(
             backend="checked before the solver", details={"constraint": str(error)},
         )  # fmt: skip
     index, point = program.start_values() if start else (np.zeros(0, int), np.zeros(0))
-    given, places = program, np.arange(len(program.columns), dtype=np.int32)
-    if merge and program.rows and program.is_mixed_integer and options.solver not in OTHERS:
-        given, places = merge_equal_columns(program)
-    if not given.columns:
-        answer = _answer_without_columns(given)
+    if not program.columns:
+        answer = _answer_without_columns(program)
     else:
-        begun, chosen = np.unique(places[index], return_index=True)
-        at = begun, point[chosen]
 
         def ask(asked: LinearProgram) -> Answer:
             within = options.without(now() - started)
             if options.solver in OTHERS and asked.rows:
-                return solve_by_other(asked, within, *at)
+                return solve_by_other(asked, within, index, point)
             highs = HighsProgram(asked, within)
             if asked.is_mixed_integer:
-                highs.set_start(*at)
+                highs.set_start(index, point)
             return highs.solve(within.time_limit, _in_model_sense(program, on_progress))
 
-        answer = ask(given)
+        answer = ask(program)
         if answer.status is Status.UNBOUNDED:  # or infeasible, or without an integer point
-            probe = ask(replace(given, cost=np.zeros_like(given.cost), offset=0.0))
+            probe = ask(replace(program, cost=np.zeros_like(program.cost), offset=0.0))
             if probe.status is Status.UNBOUNDED:  # which nothing is that costs nothing
                 probe = replace(probe, status=Status.INFEASIBLE, stopped_by=StoppedBy.INFEASIBLE)
             is_unbounded = probe.point is not None
             answer = replace(answer if is_unbounded else probe, point=None, bound=None)
-    if given is not program and answer.point is not None:
-        answer = replace(answer, point=answer.point[places])
     answer = believe(program, answer)
     if start and len(index) == len(program.columns):
         answer = _keep_start(program, answer, index, point)

@@ -7,7 +7,7 @@ computed here from the same arrays and independent of any solver's status, is sm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,6 @@ from pyomo.common import errors
 from pyomo.core.base.block import TraversalStrategy
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 from scipy.sparse import csc_array, diags_array
-from scipy.sparse.csgraph import connected_components
 
 from hindsched.arrays import Bools, Floats
 from hindsched.errors import SolveFailed
@@ -154,53 +153,6 @@ def compile_program(model: pyo.ConcreteModel) -> LinearProgram:
     for variable in program.idle:
         _nearest_zero(variable)
     return program
-
-
-def merge_equal_columns(program: LinearProgram) -> tuple[LinearProgram, NDArray[np.int32]]:
-    """Make one column of columns that rows ``x - y = 0`` call equal, and one row of equal rows.
-
-    Also the merged column of each column: a merged point, columns repeated, is the program's.
-    """
-    rows = sp.csr_array(program.matrix)
-    rows.eliminate_zeros()
-    pairs = np.flatnonzero(
-        (np.diff(rows.indptr) == 2) & (program.row_lower == 0) & (program.row_upper == 0)
-    )
-    first = rows.indptr[pairs]
-    cancels = rows.data[first] == -rows.data[first + 1]
-    pairs, first = pairs[cancels], first[cancels]
-    first_column, second_column = rows.indices[first], rows.indices[first + 1]
-    size = len(program.columns)
-    links = sp.coo_array((np.ones(len(pairs)), (first_column, second_column)), shape=(size, size))
-    number, place = connected_components(links, directed=False)
-    sums = sp.csr_array((np.ones(size), (np.arange(size), place)), shape=(size, number))
-    lower, upper = np.full(number, -np.inf), np.full(number, np.inf)
-    np.maximum.at(lower, place, program.lower)
-    np.minimum.at(upper, place, program.upper)
-    cost = np.zeros(number)
-    np.add.at(cost, place, program.cost)
-    integer = np.zeros(number, dtype=bool)
-    np.logical_or.at(integer, place, program.integer)
-    kept = np.setdiff1d(np.arange(len(program.rows)), pairs)
-    merged = sp.csr_array(rows[kept] @ sums)
-    merged.eliminate_zeros()
-    merged.sort_indices()
-    sides: dict[tuple[bytes, bytes], tuple[int, float, float]] = {}
-    for at, row in enumerate(kept.tolist()):
-        entries = slice(merged.indptr[at], merged.indptr[at + 1])
-        key = merged.indices[entries].tobytes(), merged.data[entries].tobytes()
-        at, low, high = sides.get(key, (at, -np.inf, np.inf))
-        sides[key] = at, max(low, program.row_lower[row]), min(high, program.row_upper[row])
-    table = np.array(list(sides.values()), dtype=float).reshape(-1, 3)
-    places = table[:, 0].astype(int)
-    names = dict(zip(place.tolist(), program.columns, strict=True))
-    merged_program = replace(
-        program, cost=cost, matrix=sp.csc_array(merged[places]),
-        row_lower=table[:, 1], row_upper=table[:, 2], lower=lower, upper=upper, integer=integer,
-        columns=[names[at] for at in range(number)],
-        rows=[program.rows[row] for row in kept[places]], idle=[],
-    )  # fmt: skip
-    return merged_program, place
 
 
 def _standard_form(model: pyo.ConcreteModel) -> Any:

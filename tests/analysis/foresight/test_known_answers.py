@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pyomo.environ as pyo
 import pytest
 
@@ -12,9 +11,7 @@ import hindsched as hs
 from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.foresight.foresight import Foresight
 from hindsched.analysis.foresight.search import Strategy, guarantee
-from hindsched.models.futures import extensive_form
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.standard_form import compile_program, merge_equal_columns
 from tests.analysis.foresight.toys import farmer, search_of, ski_rental
 
 TREES = Path(__file__).parents[2] / "data" / "foresight"
@@ -69,39 +66,6 @@ def test_ski_rental(buy: int, best: float) -> None:
     assert found.interval.lower == pytest.approx(best) == found.interval.upper
     assert best == pytest.approx(1 / (1 - (1 - 1 / buy) ** buy))
     assert search.least(optima, 30).interval.upper == pytest.approx(2 - 1 / buy)
-
-
-def test_equal_columns_are_one_to_the_solver() -> None:
-    models, decisions = ski_rental(2, 4)
-    model, _ = extensive_form(models, decisions, [0.25] * 4)
-    program = compile_program(model)
-    merged, place = merge_equal_columns(program)
-    assert len(merged.columns) == 4
-    assert len(merged.rows) == len(program.rows) - len(model.eq_N)
-    whole = solve_program(model)
-    parts = solve_program(model, merge=True)
-    assert whole.objective == parts.objective == parts.bound
-    point = np.array([variable.value for variable in merged.columns])
-    assert program.residual(point[place])[0] <= 1
-
-
-def alike(factor: float, most: float) -> pyo.ConcreteModel:
-    """Two columns, all of whose rows say that they are equal."""
-    m = pyo.ConcreteModel()
-    m.x, m.y = pyo.Var(domain=pyo.Integers, bounds=(0, 3)), pyo.Var(bounds=(0.2, most))
-    m.factor = pyo.Param(initialize=factor, mutable=True)
-    m.same = pyo.Constraint(expr=m.factor * m.x - m.factor * m.y == 0)
-    m.objective = pyo.Objective(expr=m.x - 2 * m.y)
-    return m
-
-
-@pytest.mark.parametrize(
-    ("factor", "most", "best"), [(1, 3, -3), (1, 2.5, -2), (1, 0.7, None), (0, 2.5, -5)]
-)
-def test_equal_columns_and_no_other_rows(factor: float, most: float, best: float | None) -> None:
-    found = [solve_program(alike(factor, most), merge=merge) for merge in (True, False)]
-    assert [each.objective for each in found] == [best, best]
-    assert found[0].status == found[1].status
 
 
 def test_farmer() -> None:

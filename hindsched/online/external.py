@@ -271,8 +271,8 @@ class Conversation:
             self._exchange(memoryview(b""), 0.0)  # its last words
         self.end()
         lines = [line.strip() for line in self._complaints.decode(errors="replace").splitlines()]
-        said = next((f"; it wrote: {line}" for line in reversed(lines) if line), "")
-        return SolveFailed(f"{self.called}: {when}: {self.killed_for or what}{said}")
+        last_words = next((f"; it wrote: {line}" for line in reversed(lines) if line), "")
+        return SolveFailed(f"{self.called}: {when}: {self.killed_for or what}{last_words}")
 
     def kill(self, reason: str = "") -> None:
         """Kill all that it started, as a watch from outside does; whoever asks next is told."""

@@ -72,7 +72,7 @@ def optimum_in_pieces(instance: Any) -> float:
         for job in instance.jobs
     ]
     last = max(job.arrival for job in instance.jobs) + sum(
-        math.ceil(1 / max(rate for rate, _ in own)) for own in ways
+        math.ceil(1 / max(rate for rate, _ in options)) for options in ways
     )
 
     def cost(j: int, end: int) -> float:

@@ -19,7 +19,7 @@ def least_cost(
     last: int,
 ) -> float:
     """Least sum of costs by last slot, or of staying out, with all work done by slot `last`."""
-    useful = [undominated(own) for own in ways]
+    useful = [undominated(options) for options in ways]
 
     @cache
     def rest(slot: int, left: tuple[float, ...]) -> float:

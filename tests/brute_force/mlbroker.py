@@ -26,10 +26,10 @@ def transport(data: list[float], room: list[float], price: list[list[float]]) ->
             out[r, r * size + q] = 1
             into[q, r * size + q] = 1
     finite = [0.0 if math.isinf(c) else c for c in cost]
-    found = linprog(
+    result = linprog(
         finite, A_ub=into, b_ub=np.array(room) + 1e-9, A_eq=out, b_eq=data, bounds=bounds
     )
-    return float(found.fun) if found.status == 0 else math.inf
+    return float(result.fun) if result.status == 0 else math.inf
 
 
 class Slots:

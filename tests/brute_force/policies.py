@@ -32,13 +32,13 @@ def values(histories: Sequence[History], step: Step, last: int, up: bool) -> lis
         for s in members:
             groups.setdefault(tuple(job for at, job in histories[s] if at <= t), []).append(s)
         parts = []
-        for known, own in groups.items():
+        for known, group in groups.items():
             before, vectors = dict(state), set()
             for after, worth in step({job: before.get(job) for job in known}, t):
-                rests = reached(tuple(own), tuple(sorted(after.items(), key=repr)), t + 1)
+                rests = reached(tuple(group), tuple(sorted(after.items(), key=repr)), t + 1)
                 vectors |= {tuple(round(worth + rest, 9) for rest in each) for each in rests}
             parts.append(unbeaten(vectors, up))
-        order = [s for own in groups.values() for s in own]
+        order = [s for group in groups.values() for s in group]
         place = [order.index(s) for s in members]
         joined = (list(itertools.chain(*each)) for each in itertools.product(*parts))
         return [tuple(each[at] for at in place) for each in joined]
@@ -49,11 +49,12 @@ def values(histories: Sequence[History], step: Step, last: int, up: bool) -> lis
 def unbeaten(vectors: set[Any], up: bool) -> list[Any]:
     """Vectors that no other one equals or beats in all places."""
     kept: list[Any] = []
-    for one in sorted(vectors, reverse=up):
+    for vector in sorted(vectors, reverse=up):
         if not any(
-            all(b >= a if up else b <= a for a, b in zip(one, other, strict=True)) for other in kept
+            all(b >= a if up else b <= a for a, b in zip(vector, other, strict=True))
+            for other in kept
         ):
-            kept.append(one)
+            kept.append(vector)
     return kept
 
 

@@ -52,8 +52,8 @@ def test_a_quotient_in_floats_has_the_ceilings_of_the_decimals(top, bottom, most
 @example(capacity=[4], demand=2.000000001, most=9)
 def test_how_many_fit_is_exact(capacity, demand, most):
     due = [min(most, exactly(c) // exactly(demand)) if demand else most for c in capacity]
-    found = how_many_fit(np.array([capacity], float).T, np.array([float(demand)]), most)
-    assert found.tolist() == due
+    fit = how_many_fit(np.array([capacity], float).T, np.array([float(demand)]), most)
+    assert fit.tolist() == due
 
 
 def test_what_is_left_forgives_rounding_and_nothing_else():

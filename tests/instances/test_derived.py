@@ -34,8 +34,8 @@ from tests.strategies.edgecloud import job as edgecloud_job
 )
 def test_utilities_at_many_completions_are_those_at_each(utility):
     completions = np.arange(1.0, 601.0)
-    found = utility.values(completions).tolist()
-    assert found == [utility.value(completion) for completion in range(1, 601)]
+    values = utility.values(completions).tolist()
+    assert values == [utility.value(completion) for completion in range(1, 601)]
     assert utility.values(completions[:0]).size == 0
 
 
@@ -101,8 +101,8 @@ def test_modes_of_batchsched():
     most = wide.most_workers
     many = wide.jobs[0].model_copy(update={"chunks": 10**7, "minibatches": 1})
     few = many.model_copy(update={"chunks": most, "minibatches": 10**7 // most})
-    found = {mode[:4] for mode in modes(wide, many).tuples()}
-    assert found == {mode[:4] for mode in modes(wide, few).tuples()}
+    kept = {mode[:4] for mode in modes(wide, many).tuples()}
+    assert kept == {mode[:4] for mode in modes(wide, few).tuples()}
     with pytest.raises(InputError, match="must hold one worker"):
         instance(PARAMETER_SERVER, [(1, 2)], [(1, 2)], [2], [])
 
@@ -125,12 +125,12 @@ def test_durations_are_exact(work, train, after, mb, ring):
     kind = RING_ALLREDUCE if ring else PARAMETER_SERVER
     made = instance(kind, [(9, 90)], [(1, 7)], [] if ring else [9], [job])
     job = made.jobs[0].model_copy(update={"minibatches": work})
-    found = durations(made, job)[0, 0]
-    own, far = decimal(train), 16 * decimal(mb) / 7 / decimal(made.slot_seconds)
+    length = durations(made, job)[0, 0]
+    alone, far = decimal(train), 16 * decimal(mb) / 7 / decimal(made.slot_seconds)
     for q, n in itertools.product((0, 1), range(1, 8)):
         shared = decimal(after) + (1 - q) * far
-        each = own + shared * Fraction(n - 1, n) if ring else own + shared
-        assert found[q, n - 1] == min(NEVER, max(1, math.ceil(7 * work * each / n)))
+        each = alone + shared * Fraction(n - 1, n) if ring else alone + shared
+        assert length[q, n - 1] == min(NEVER, max(1, math.ceil(7 * work * each / n)))
         assert made.exact_time(job, 0, 0, bool(q), n) == each
 
 
@@ -140,14 +140,14 @@ def decimal(number):
 
 def fewest(servers, worker, size, share, q, n):
     """From the definition: some server holds g workers and PSs that serve the others."""
-    found = []
+    enough = []
     for free in servers.tolist():
         for g in [n] if q else range(n):
             units = max(1, math.ceil((n - g) * share))
             use = [g * e + units * z for e, z in zip(worker, size, strict=True)]
             if all(u <= c for u, c in zip(use, free, strict=True)):
-                found.append(units)
-    return min(found, default=NEVER)
+                enough.append(units)
+    return min(enough, default=NEVER)
 
 
 @pytest.mark.parametrize("seed", range(20))

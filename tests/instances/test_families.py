@@ -155,10 +155,10 @@ def test_schemas_name_what_files_have(family):
 def test_a_seed_gives_the_same_instance_and_made_data_obey_the_rules(family):
     for preset in presets(family):
         small = {} if preset != "paper" else {"jobs": 12}
-        one, again, other = (generate(family, preset, seed, **small) for seed in (5, 5, 6))
-        assert one.sha256() == again.sha256() != other.sha256()
-        assert parse_instance(json.loads(json.dumps(one.to_dict()))) == one
-        assert one.provenance["preset"] == preset
+        instance, again, other = (generate(family, preset, seed, **small) for seed in (5, 5, 6))
+        assert instance.sha256() == again.sha256() != other.sha256()
+        assert parse_instance(json.loads(json.dumps(instance.to_dict()))) == instance
+        assert instance.provenance["preset"] == preset
 
 
 @pytest.mark.parametrize("family", FAMILIES)

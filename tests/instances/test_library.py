@@ -44,7 +44,7 @@ def test_the_list_of_members_is_that_of_the_generators(family):
 
 
 @pytest.mark.parametrize(
-    ("name", "own"),
+    ("name", "instance_name"),
     [
         ("oasis/known/t10-i10-h25-s0", "oasis-t10-i10-h25-s0"),
         ("oasis/worst/oasis", "oasis-worst-oasis"),
@@ -55,18 +55,18 @@ def test_the_list_of_members_is_that_of_the_generators(family):
         ("gang/library-small/poisson-s10", "gang-library-small-poisson-s10"),
     ],
 )
-def test_an_instance_is_shown_by_a_name_that_finds_it_and_older_names_do_too(name, own):
+def test_an_instance_is_shown_by_a_name_that_finds_it_and_older_names_do_too(name, instance_name):
     instance = named_instance(name)
-    assert instance.name == own
+    assert instance.name == instance_name
     assert shown_name(instance) == name
     family, suite_name, _ = name.split("/")
     if suite_name != "variants":  # its own names stand in the suite `small` too
-        assert named_instance(own) == instance
+        assert named_instance(instance_name) == instance
     if suite_name in ("small", "medium", "variants", "paper"):
-        assert named_instance(f"{family}/{suite_name}/{own}") == instance
+        assert named_instance(f"{family}/{suite_name}/{instance_name}") == instance
     assert name in [row["name"] for row in list_instances(family)]
     changed = instance.with_jobs(instance.jobs[:-1])
-    assert shown_name(changed) == own
+    assert shown_name(changed) == instance_name
 
 
 @pytest.mark.parametrize(

@@ -208,13 +208,13 @@ def test_schedules_by_hand(case: str) -> None:
     instance, rival, settings, expected = CASES[case]
     run = simulate(instance, rival, settings=settings)
     assert run.violations == []
-    rows, found = run.solution.assignments(), {}
-    for name, told in expected.items():
+    rows, actual = run.solution.assignments(), {}
+    for name, due in expected.items():
         runs = {run.solution.run_of(row) for row in rows[name] if "ps" not in row or "to" in row}
         spans = sorted(f"{first}-{last}x{n:g}" for first, last, n in runs if n)
-        found[name] = run.solution.completion(name) if type(told) is int else " ".join(spans)
-    assert found == expected
-    in_one_piece = all(type(told) is str and " " not in told for told in expected.values())
+        actual[name] = run.solution.completion(name) if type(due) is int else " ".join(spans)
+    assert actual == expected
+    in_one_piece = all(type(due) is str and " " not in due for due in expected.values())
     assert (
         in_one_piece
         or rival == "batchsche"
@@ -253,13 +253,13 @@ def test_baselines_of_oasis_with_fixed_sizes(
     values = ((10, 1), (20, 2), (5, 1), (8, 1))
     jobs = [(*job, *value) for job, value in zip(FOUR, values, strict=True)]
     run = simulate(oasis(*jobs, horizon=10), name)
-    found = [run.solution.completion(job.name) for job in run.instance.jobs]
+    actual = [run.solution.completion(job.name) for job in run.instance.jobs]
     assert run.violations == []
     if name == "dorm":  # one running job may change, and the unfairness is at most ceil(0.2 R) = 1
-        assert sorted(found) == [1, 3, 4, 5]  # type: ignore[type-var]
+        assert sorted(actual) == [1, 3, 4, 5]  # type: ignore[type-var]
         assert run.report["kept"] == 0
         return
-    assert found == ends
+    assert actual == ends
     if name == "rrh":
         assert run.objective == pytest.approx(5 + 16 + 5 + 6)
         nets = {row["job"]: row["net"] for row in run.report["admissions"]}

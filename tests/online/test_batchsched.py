@@ -102,17 +102,17 @@ def test_theorem_and_estimates():
     inst = generate("paper", 0, jobs=30)
     low, high = declared_estimates(inst)["density"].values()
     assert 0 < low < high
-    said = theorem(inst)
-    assert said["kind"] == "ratio"
-    assert said["value"] == 4 * said["alpha"]
-    assert 100 < said["alpha"] < 500  # "close to 4", says the paper
-    assert said["max_weight_ratio"] == pytest.approx(2 * said["log2_lambda"])
-    assert said["alpha_constant"] == 4
-    thin, share, known = said["assumptions"]
+    stated = theorem(inst)
+    assert stated["kind"] == "ratio"
+    assert stated["value"] == 4 * stated["alpha"]
+    assert 100 < stated["alpha"] < 500  # "close to 4", says the paper
+    assert stated["max_weight_ratio"] == pytest.approx(2 * stated["log2_lambda"])
+    assert stated["alpha_constant"] == 4
+    thin, share, known = stated["assumptions"]
     assert not thin["holds"]
     assert thin["worst"] > 1
     assert not share["holds"]
-    assert share["worst"] == pytest.approx(said["log2_lambda"])  # some worker takes a whole server
+    assert share["worst"] == pytest.approx(stated["log2_lambda"])  # a worker takes a server
     assert known["worst"] == pytest.approx(high / low)
 
 
@@ -120,8 +120,8 @@ def test_greedy_rtl_accepts_by_density_as_late_as_possible():
     inst = gangs((1, 2, 2), (1, 2, 2, {"weight": 5}), (1, 2, 2, {"weight": 3}))
     algorithm = GreedyRtl()
     algorithm.start(environment_of(inst, declared_estimates(inst), 0, "modes"))
-    found = {each.job.name: each.offer for each in algorithm.run_round(list(inst.jobs), 5)}
-    assert {name: (s.start, s.last) for name, s in found.items()} == {"j1": (3, 4), "j2": (1, 2)}
+    offers = {each.job.name: each.offer for each in algorithm.run_round(list(inst.jobs), 5)}
+    assert {name: (s.start, s.last) for name, s in offers.items()} == {"j1": (3, 4), "j2": (1, 2)}
 
 
 def test_slots_that_one_arrival_adds_are_there_for_the_next(monkeypatch):

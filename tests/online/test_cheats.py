@@ -122,8 +122,8 @@ class SearchesTheMemory(Cheats):
     """Finds the instance among all objects of the process."""
 
     def the_future(self, slot):
-        found = [item for item in gc.get_objects() if isinstance(item, OasisInstance)]
-        return [job.arrival for item in found for job in item.jobs if item is FOUND[0]]
+        instances = [item for item in gc.get_objects() if isinstance(item, OasisInstance)]
+        return [job.arrival for item in instances for job in item.jobs if item is FOUND[0]]
 
 
 class LooksUpTheStack(Cheats):
@@ -197,10 +197,10 @@ def test_estimates_that_hold_jobs_are_refused(leak, monkeypatch):
 )
 def test_a_cluster_that_keeps_something_of_the_jobs_is_found(kept, message, monkeypatch):
     def careless(instance, estimates, *others, **keywords):
-        told = environment_of(instance, estimates, *others, **keywords)
+        environment = environment_of(instance, estimates, *others, **keywords)
         if estimates:
-            vars(told.cluster)["kept"] = kept(INSTANCE if "holds" in message else instance)
-        return told
+            vars(environment.cluster)["kept"] = kept(INSTANCE if "holds" in message else instance)
+        return environment
 
     monkeypatch.setattr(checks, "environment_of", careless)
     with pytest.raises(BrokenRuleError, match=message):

@@ -54,9 +54,9 @@ def generated(family):
 def test_environments_hold_no_job_name_or_provenance(family):
     instance = generated(family)
     check_environment(instance)
-    told = environment_of(instance, estimates_of(instance)).cluster
+    cluster = environment_of(instance, estimates_of(instance)).cluster
     assert instance.provenance is not None
-    assert (told.name, told.provenance, told.jobs) == ("cluster", None, ())
+    assert (cluster.name, cluster.provenance, cluster.jobs) == ("cluster", None, ())
 
 
 @pytest.mark.parametrize(("family", "name"), REGISTERED)
@@ -158,8 +158,8 @@ def test_a_bad_setting_is_named_in_one_line(family, name, setting, value):
 @pytest.mark.parametrize(("family", "name"), REGISTERED)
 def test_a_theorem_says_its_value_and_whether_its_assumptions_hold(family, name):
     for instance in (known(family), known(family).with_jobs(())):
-        said = theorem_of(instance, name)
-        if said is not None:
-            assert said["kind"] in ("ratio", "additive")
-            assert said["value"] is None or said["value"] > 0
-            assert all({"name", "holds"} <= set(row) for row in said["assumptions"])
+        stated = theorem_of(instance, name)
+        if stated is not None:
+            assert stated["kind"] in ("ratio", "additive")
+            assert stated["value"] is None or stated["value"] > 0
+            assert all({"name", "holds"} <= set(row) for row in stated["assumptions"])

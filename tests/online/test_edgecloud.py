@@ -141,7 +141,7 @@ LIMITED = tiny_instances(
 def runs_well(tiny, name, **settings):
     result = simulate(tiny, name, settings=settings)
     assert result.violations == []
-    assert all(result.solution.completion(one.name) is not None for one in tiny.jobs)
+    assert all(result.solution.completion(record.name) is not None for record in tiny.jobs)
     return result
 
 
@@ -157,14 +157,14 @@ def test_a_online_waits_for_the_only_ps():
     servers = [{"name": "a", "workers": ["t1", "t1"], "ps": ["p"]}]
     up = {"a": 0}
     jobs = [job("long", 1, 1, 3, 3, up), job("short", 1, 1, 2, 2, up)]
-    one = instance(servers, jobs, {"workers": {"t1": 0}, "ps": {"p": 0}})
+    alone = instance(servers, jobs, {"workers": {"t1": 0}, "ps": {"p": 0}})
     for name in ("edgecloud", "edgecloud-marginal", "edgecloud-escape", "edgecloud-edge-only"):
-        result = runs_well(one, name)
+        result = runs_well(alone, name)
         assert result.solution.completion("short") == 2
         assert result.solution.completion("long") == 5
     # With a second PS in the cloud they run side by side.
-    two = instance(servers, jobs, {"workers": {"t1": 0}, "ps": {"p": 1}})
-    assert runs_well(two, "edgecloud").objective == 2 + 3
+    beside = instance(servers, jobs, {"workers": {"t1": 0}, "ps": {"p": 1}})
+    assert runs_well(beside, "edgecloud").objective == 2 + 3
 
 
 def test_all_cloud_takes_turns_in_a_finite_cloud():
@@ -174,8 +174,8 @@ def test_all_cloud_takes_turns_in_a_finite_cloud():
     result = runs_well(two, "all-cloud")
     assert [result.solution.completion(n) for n in ("j0", "j1")] == [5, 5]
     # With one PS j1 waits until j0 has given it back, in slot 6.
-    one = instance(servers, jobs, {"workers": {"t1": 2}, "ps": {"p": 1}})
-    result = runs_well(one, "all-cloud")
+    single = instance(servers, jobs, {"workers": {"t1": 2}, "ps": {"p": 1}})
+    result = runs_well(single, "all-cloud")
     assert [result.solution.completion(n) for n in ("j0", "j1")] == [5, 7]
     # Without a PS in the cloud the one at the edge serves, at the rate of zeta = 0.
     slow = [{**jobs[0], "gradient_mb": 125.0}]

@@ -92,9 +92,9 @@ FAILURES = {
 def test_a_failure_is_one_line(instance, tmp_path, failure):
     text, message = FAILURES[failure]
     mine = hs.External(scheduler(tmp_path, text), timeout=0.5 if "hangs" in failure else 20)
-    with pytest.raises(SolveFailed, match=message) as found:
+    with pytest.raises(SolveFailed, match=message) as error:
         hs.simulate(instance, mine)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(error.value)
 
 
 def test_wrong_decisions_are_refused_as_anyone_elses(instance, tmp_path):
@@ -112,8 +112,8 @@ def test_wrong_decisions_are_refused_as_anyone_elses(instance, tmp_path):
 def test_a_name_that_cannot_be_printed_is_one_run_s_failure(instance, tmp_path):
     text = READY + """input(); print('{"type":"decision","rejected":["\\\\ud800"]}', flush=True)"""
     mine = hs.External(scheduler(tmp_path, text))
-    found = hs.compare(instance, [mine], method="bound", time_limit=5, progress=False)
-    error = found.records[-1]["error"]
+    comparison = hs.compare(instance, [mine], method="bound", time_limit=5, progress=False)
+    error = comparison.records[-1]["error"]
     assert "has not arrived" in error
     error.encode()
 

@@ -81,7 +81,7 @@ class Starts(OnlineAlgorithm):
         self.rows, self.wakes = rows, list(wakes)
 
     def start(self, environment):
-        self.heard, self.stepped, self.told = [], [], []
+        self.heard, self.stepped, self.shown = [], [], []
         self.asked = list(self.wakes)
 
     def completed(self, slot, jobs):
@@ -93,7 +93,7 @@ class Starts(OnlineAlgorithm):
     def step(self, slot, arrivals):
         self.asked = [wake for wake in self.asked if wake > slot]
         self.stepped.append(slot)
-        self.told += arrivals
+        self.shown += arrivals
         given = {}
         for when, job, row in self.rows:
             if when == slot:
@@ -132,7 +132,7 @@ def test_events_by_hand():
     assert algorithm.stepped == [1, 3, 6, 7, 8, 9, 100_000_008]
     assert algorithm.heard == [(6, ("j0",)), (9, ("j1",)), (100_000_008, ("j2",))]
     assert run.objective == 5 + 6 + 100_000_005
-    assert [hasattr(job, "duration") for job in algorithm.told] == [False] * 3
+    assert [hasattr(job, "duration") for job in algorithm.shown] == [False] * 3
 
 
 def test_a_paused_job_goes_on_where_it_was():
@@ -225,9 +225,9 @@ def test_durations_of_running_jobs_change_nothing_before_their_ends(name):
     other = simulate(instance.with_jobs(longer), name).solution.rows
     rows = run.solution.rows
 
-    def begun(found):
-        early = found.start < cut
-        return set(zip(found.job[early].tolist(), found.start[early].tolist(), strict=True))
+    def begun(rows):
+        early = rows.start < cut
+        return set(zip(rows.job[early].tolist(), rows.start[early].tolist(), strict=True))
 
     assert begun(rows) == begun(other)
 
@@ -376,17 +376,17 @@ def test_conservative_gives_each_job_its_earliest_start_behind_the_earlier_ones(
 
 
 def test_theorems_are_said_where_their_assumptions_hold():
-    one = instance_of([(0, 3, 1, 1), (2, 1, 1, 1)], 1)
+    single = instance_of([(0, 3, 1, 1), (2, 1, 1, 1)], 1)
     many = instance_of([(0, 3, 1, 3), (0, 1, 1, 1)], 2)
     wide = instance_of([(0, 3, 2, 3), (1, 1, 1, 1)], 2)
-    said = [
+    values = [
         theorem_of(instance, name)["value"]
-        for instance in (one, many, wide)
+        for instance in (single, many, wide)
         for name in ("srtf", "wspt")
     ]
-    assert said == [1, None, None, pytest.approx(1.2071, abs=1e-4), None, None]
+    assert values == [1, None, None, pytest.approx(1.2071, abs=1e-4), None, None]
     assert theorem_of(instance_of([(4, 3, 1, 1)], 1), "wspt")["value"] == 1
-    assert theorem_of(one, "fifo") is None
+    assert theorem_of(single, "fifo") is None
 
 
 def test_hindsight_reorders_what_no_online_order_can():

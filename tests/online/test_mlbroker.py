@@ -29,8 +29,8 @@ def test_ratios_do_not_depend_on_the_currency(name):
     for seed in (0, 3):
         dollars = generate("small", seed, deployment_gb=20)
         cents = scaled(dollars, 100.0)
-        one, other = (simulate(instance, name).objective for instance in (dollars, cents))
-        assert other == pytest.approx(100 * one, rel=1e-6)
+        in_dollars, in_cents = (simulate(instance, name).objective for instance in (dollars, cents))
+        assert in_cents == pytest.approx(100 * in_dollars, rel=1e-6)
         bound = lagrangian_certificate(dollars).bound
         assert lagrangian_certificate(cents).bound == pytest.approx(100 * bound, rel=1e-6)
 
@@ -92,10 +92,10 @@ def test_a_record_holds_the_first_slot_and_every_slot_tells_its_own():
     assert any(len(job.data_gb) > 1 for job in tiny.jobs)
     for job in tiny.jobs:
         assert noting.shown[job.name] == job.data_gb[:1]
-        told = [
+        data = [
             noting.news[slot][job.name]["data_gb"] for slot in range(job.arrival, job.departure + 1)
         ]
-        assert np.array_equal(told, job.data_gb)
+        assert np.array_equal(data, job.data_gb)
         others = set(noting.news) - set(range(job.arrival, job.departure + 1))
         assert not any(job.name in noting.news[slot] for slot in others)
 
@@ -196,10 +196,10 @@ def outcomes(parts, weights, trials):
 def test_k5_weight_and_marginals_kept_when_the_sum_is_whole():
     """(P1) and (P2) hold for equal weights and an integer sum: 40 000 draws."""
     parts = (0.2, 0.7, 0.5, 0.6)
-    found = outcomes(parts, (1, 1, 1, 1), trials=40_000)
-    assert (found.sum(axis=1) == 2).all()
-    for column, part in zip(found.T, parts, strict=True):
-        assert agrees(column.sum(), len(found), part)
+    drawn = outcomes(parts, (1, 1, 1, 1), trials=40_000)
+    assert (drawn.sum(axis=1) == 2).all()
+    for column, part in zip(drawn.T, parts, strict=True):
+        assert agrees(column.sum(), len(drawn), part)
 
 
 def test_k5_the_last_step_breaks_the_laws_by_one_weight():
@@ -217,10 +217,10 @@ def test_k5_the_last_step_breaks_the_laws_by_one_weight():
 def test_rounding_workers_keeps_their_number():
     """Round2 preserves an integer number of workers, and each marginal."""
     fractional = np.array([[0.25, 1.5, 0.75, 2.5]])
-    found = np.array([round2(fractional, ("j",), slot, 3)[0] for slot in range(8000)])
-    assert (found.sum(axis=1) == 5).all()
-    for column, value in zip(found.T, fractional[0], strict=True):
-        assert agrees((column - math.floor(value)).sum(), len(found), value - math.floor(value))
+    drawn = np.array([round2(fractional, ("j",), slot, 3)[0] for slot in range(8000)])
+    assert (drawn.sum(axis=1) == 5).all()
+    for column, value in zip(drawn.T, fractional[0], strict=True):
+        assert agrees((column - math.floor(value)).sum(), len(drawn), value - math.floor(value))
 
 
 def test_independent_rounding_is_repaired_and_counted():

@@ -65,7 +65,7 @@ def test_the_literal_lower_bound_admits_jobs_that_earn_nothing(
         for least in (0.0, 1e-12)
     ]
     for objective, known in zip(objectives, (literal, thresholded), strict=True):
-        assert any(objective == pytest.approx(one, abs=0.1) for one in known)
+        assert any(objective == pytest.approx(known_value, abs=0.1) for known_value in known)
 
 
 def test_prices_run_from_lower_to_upper() -> None:
@@ -116,12 +116,12 @@ class Compared(OasisReoptimise):
         rest = rest_of(rolling.instance, rolling.commitments())
         for index, facts in program.plan.jobs.items():
             name = rolling.instance.jobs[index].name
-            own = next(job for job in rest.jobs if job.name == name)
-            assert (own.arrival, rest.work_of(own)) == (facts.first, facts.work)
+            job = next(job for job in rest.jobs if job.name == name)
+            assert (job.arrival, rest.work_of(job)) == (facts.first, facts.work)
             ends = list(facts.utilities)
             values = list(facts.utilities.values())
-            np.testing.assert_allclose(rest.utilities(own)[ends], values, 1e-12)
-            assert rest.most_workers(own) == facts.most[ends[-1]]
+            np.testing.assert_allclose(rest.utilities(job)[ends], values, 1e-12)
+            assert rest.most_workers(job) == facts.most[ends[-1]]
         assert len(rest.jobs) == len(program.plan.jobs)
         super()._plan_again(slot)
         decided = sum(program.plan.decided.values())
@@ -136,9 +136,9 @@ def compare(instance: Any) -> int:
     run = hs.simulate(instance, algorithm)
     assert run.violations == []
     assert run.report["limits_reached"] == 0
-    found, alone = np.array(algorithm.solved).T
-    np.testing.assert_allclose(found, alone, rtol=1.1e-4, atol=1e-6)
-    return len(found)
+    planned, alone = np.array(algorithm.solved).T
+    np.testing.assert_allclose(planned, alone, rtol=1.1e-4, atol=1e-6)
+    return len(planned)
 
 
 @pytest.mark.parametrize("seed", [0, 2, 3])

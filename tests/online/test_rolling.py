@@ -152,9 +152,9 @@ def test_a_step_that_leaves_out_a_job_that_must_run_asks_the_program(monkeypatch
     asked = []
 
     def without_the_first(oracle, *given, **settings):
-        found = best_schedules(oracle, *given, **settings)
+        schedules = best_schedules(oracle, *given, **settings)
         asked.append(oracle.optional)
-        return replace(found, responses=[None, *found.responses[1:]])
+        return replace(schedules, responses=[None, *schedules.responses[1:]])
 
     monkeypatch.setattr(reoptimise, "MOST_COLUMNS", -1)
     monkeypatch.setattr(reoptimise, "best_schedules", without_the_first)

@@ -56,17 +56,17 @@ def tampered(change):
     return Tampered()
 
 
-def told(answer):
+def answering(answer):
     """Return an algorithm whose first decision is ``answer(slot, arrivals)``."""
 
-    class Told(OnlineAlgorithm):
+    class Answering(OnlineAlgorithm):
         def start(self, environment):
             pass
 
         def step(self, slot, arrivals):
             return answer(slot, arrivals) if arrivals else NOTHING
 
-    return Told()
+    return Answering()
 
 
 def counts(value):
@@ -130,7 +130,7 @@ def rows(value):
 )
 def test_a_decision_that_is_none_is_refused(instance, answer, text):
     with pytest.raises(Refused, match=text):
-        simulate(instance, told(answer))
+        simulate(instance, answering(answer))
 
 
 class RejectsAgain(Honest):
@@ -245,18 +245,18 @@ def test_durations_are_not_told_to_a_card_that_turns_in_the_middle():
         card = Capabilities(knows_durations=False)
 
         def start(self, environment):
-            self.told = []
+            self.has_duration = []
 
         def step(self, slot, arrivals):
             self.card = Capabilities()
-            self.told += [hasattr(job, "duration") for job in arrivals]
+            self.has_duration += [hasattr(job, "duration") for job in arrivals]
             return Decision({job.name: [{"from": slot, "gpus": job.gpus}] for job in arrivals})
 
     gang = hs.generate("gang", preset="small", seed=1, jobs=3)
     roomy = gang.with_fields(gpus=1000)
     mine = Turns()
     simulate(roomy, mine)
-    assert mine.told == [False] * 3
+    assert mine.has_duration == [False] * 3
 
 
 EXAMPLES = {
@@ -356,15 +356,15 @@ def test_no_algorithm_reads_a_clock() -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "settings", "reached", "told"),
+    ("algorithm", "settings", "reached", "limit"),
     [
         ("reoptimise", {"nodes": 1, "gap": 0.0}, "limits_reached", "nodes_a_solve"),
         ("dual-price", {"iterations": 1}, "relaxations_without_duals", "iterations_a_relaxation"),
     ],
 )
-def test_programs_stop_by_counts_and_say_so(algorithm, settings, reached, told):
+def test_programs_stop_by_counts_and_say_so(algorithm, settings, reached, limit):
     contended = generate("oasis", "small", 1, jobs=6, horizon=6)
     limited, again = (simulate(contended, algorithm, settings=settings) for _ in range(2))
     assert limited.report[reached] > 0
-    assert limited.report[told] == 1
+    assert limited.report[limit] == 1
     assert limited.solution.assignments() == again.solution.assignments()

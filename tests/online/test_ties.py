@@ -147,18 +147,18 @@ def test_windows_on_servers_end_first_with_fewest_workers_and_the_last_bits_move
         draws = np.random.default_rng(seed)
         prices = draws.choice([0.0, 0.0, 0.3, 2.0], oracle.rows.size)
         for block in range(oracle.num_decided):
-            found = oracle.restricted_response(block, prices, {})
-            (row,) = found.plan
+            best = oracle.restricted_response(block, prices, {})
+            (row,) = best.plan
             again = oracle.restricted_response(block, LAST_BITS * prices, {})
-            assert str(again.plan) == str(found.plan)
+            assert str(again.plan) == str(best.plan)
             for limits in (
                 {COMPLETES: (1, row.last - 1)},
                 {COMPLETES: (row.last, row.last), WORKERS: (1, row.num_workers - 1)},
             ):
                 other = oracle.restricted_response(block, prices, limits)
                 gain = 1 if oracle.sense == "max" else -1
-                size = TIE * max(abs(found.objective), abs(found.value))
-                assert other is None or gain * (found.value - other.value) > 0.5 * size
+                size = TIE * max(abs(best.objective), abs(best.value))
+                assert other is None or gain * (best.value - other.value) > 0.5 * size
 
 
 @pytest.mark.nightly

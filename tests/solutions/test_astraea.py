@@ -59,8 +59,8 @@ def test_a_feasible_schedule():
     ],
 )
 def test_each_rule(rows, expected):
-    found = numbers(rows)
-    assert (expected in found) if expected else found == set()
+    rules = numbers(rows)
+    assert (expected in rules) if expected else rules == set()
 
 
 def test_must_complete_wants_every_job():
@@ -85,13 +85,15 @@ def test_payments_for_what_nobody_offers():
     alone = worked_example(("j11",)).to_dict()
     alone["tenants"] = [{"name": "u1", "worker_quota": 2, "ps_quota": 1}]
     alone["servers"] = alone["servers"][:1]
-    one = AstraeaInstance.parse({**alone, "jobs": worked_example(("j11", "j12")).to_dict()["jobs"]})
+    small = AstraeaInstance.parse(
+        {**alone, "jobs": worked_example(("j11", "j12")).to_dict()["jobs"]}
+    )
     both = {
         "j11": [row(4, 5, {"s1": 2}, {"s1": 1})],
         "j12": [{**row(4, 6, {"s1": 2}, {"s1": 1}), "payment": {"workers": 2.0, "ps": 1.0}}],
     }
-    found = AstraeaSolution.from_assignments(one, both).violations()
-    assert "(2)" in {broken.rule for broken in found}
+    violations = AstraeaSolution.from_assignments(small, both).violations()
+    assert "(2)" in {broken.rule for broken in violations}
 
 
 @pytest.mark.parametrize(

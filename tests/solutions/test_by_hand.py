@@ -107,11 +107,11 @@ def test_edgecloud():
     solution = build_solution(pair(), {"j": [*rows, {"ps": "a", "from": 3, "to": 6}]})
     assert solution.violations() == []
     assert solution.objective() == 5
-    told = solution.job_rows()[0]
-    assert (told["start"], told["completion"], told["preemptions"]) == (3, 6, 1)
-    assert (told["upload_slots"], told["cloud_chunks"], told["value"]) == (2, 0, 5)
-    assert told["communication_slots"] == pytest.approx(2 * (3 - 2))
-    busy = {one["slot"]: one["used"] for one in solution.usage_rows()}
+    facts = solution.job_rows()[0]
+    assert (facts["start"], facts["completion"], facts["preemptions"]) == (3, 6, 1)
+    assert (facts["upload_slots"], facts["cloud_chunks"], facts["value"]) == (2, 0, 5)
+    assert facts["communication_slots"] == pytest.approx(2 * (3 - 2))
+    busy = {cell["slot"]: cell["used"] for cell in solution.usage_rows()}
     assert busy == {3: 2, 4: 2, 5: 1, 6: 1}
 
 
@@ -123,8 +123,8 @@ def test_all_cloud_needs_the_cloud_ps():
     assert good.objective() == 8
     bad = build_solution(pair(), {"j": [*rows, {"ps": "a", "from": 8, "to": 9}]})
     assert [v.rule for v in bad.violations()] == ["(2b)"]
-    [told] = bad.job_rows()
-    assert (told["start"], told["completion"], told["value"]) == (8, None, None)
+    [facts] = bad.job_rows()
+    assert (facts["start"], facts["completion"], facts["value"]) == (8, None, None)
 
 
 def test_a_job_of_ten_million_slots_is_checked_without_a_number_for_each():
@@ -136,10 +136,10 @@ def test_a_job_of_ten_million_slots_is_checked_without_a_number_for_each():
     held, late = ({"ps": "cloud", "from": 1, "to": end} for end in (slots, slots - 1))
     tracemalloc.start()
     both = build_solution(tiny, {"j": [run, held], "k": [run, late]}, "no-migration")
-    found = {(broken.rule, broken.where) for broken in both.violations()}
+    broken_rules = {(broken.rule, broken.where) for broken in both.violations()}
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found == {
+    assert broken_rules == {
         ("(2e)", f"job k in slot {slots}"),
         ("(2f)", f"job k in slots 1..{slots - 1} on server cloud"),
     }
@@ -178,13 +178,13 @@ def test_metrics_of_gang_by_their_definitions(algorithm):
     solution = hs.simulate(instance, algorithm).solution
     jobs, rows = data["jobs"], solution.assignments()
     used = {}
-    for own in rows.values():
-        for one in own:
-            for slot in range(one["from"], one["to"] + 1):
-                used[slot] = used.get(slot, 0) + one["gpus"]
-    assert {one["slot"]: one["used"] for one in solution.usage_rows()} == used
-    end = {job["name"]: 2.5 * max(one["to"] for one in rows[job["name"]]) for job in jobs}
-    start = {job["name"]: 2.5 * (min(one["from"] for one in rows[job["name"]]) - 1) for job in jobs}
+    for job_rows in rows.values():
+        for piece in job_rows:
+            for slot in range(piece["from"], piece["to"] + 1):
+                used[slot] = used.get(slot, 0) + piece["gpus"]
+    assert {piece["slot"]: piece["used"] for piece in solution.usage_rows()} == used
+    end = {name: 2.5 * max(piece["to"] for piece in rows[name]) for name in rows}
+    start = {name: 2.5 * (min(piece["from"] for piece in rows[name]) - 1) for name in rows}
     jct = {job["name"]: end[job["name"]] - job["submit"] for job in jobs}
     due = [job for job in jobs if "deadline" in job]
     span = max(end.values()) - min(job["submit"] for job in jobs)
@@ -200,11 +200,11 @@ def test_metrics_of_gang_by_their_definitions(algorithm):
         "deadlines": len(due),
         "deadlines_met": sum(end[job["name"]] <= job["deadline"] for job in due),
     }  # fmt: skip
-    found = solution.metrics()
-    assert {key: found[key] for key in expected} == pytest.approx(expected)
-    assert [one["user"] for one in found["users"]] == sorted({job["user"] for job in jobs})
-    for user in found["users"]:
-        own = [job for job in jobs if job["user"] == user["user"]]
-        assert user["jobs"] == len(own)
-        assert user["mean_jct"] == pytest.approx(np.mean([jct[job["name"]] for job in own]))
-        assert user["gpu_seconds"] == pytest.approx(sum(j["duration"] * j["gpus"] for j in own))
+    metrics = solution.metrics()
+    assert {key: metrics[key] for key in expected} == pytest.approx(expected)
+    assert [entry["user"] for entry in metrics["users"]] == sorted({job["user"] for job in jobs})
+    for user in metrics["users"]:
+        of_user = [job for job in jobs if job["user"] == user["user"]]
+        assert user["jobs"] == len(of_user)
+        assert user["mean_jct"] == pytest.approx(np.mean([jct[job["name"]] for job in of_user]))
+        assert user["gpu_seconds"] == pytest.approx(sum(j["duration"] * j["gpus"] for j in of_user))

@@ -28,8 +28,8 @@ def test_a_list_schedule_is_feasible_and_ends_when_it_says(tiny):
     runs = Runs.of(rows)
     solution = EdgecloudSolution(tiny, runs, place_parameter_servers(tiny, runs))
     assert solution.violations() == []
-    for j, one in enumerate(tiny.jobs):
-        assert ends[j] == solution.completion(one.name)
+    for j, record in enumerate(tiny.jobs):
+        assert ends[j] == solution.completion(record.name)
 
 
 RAN = {"chunk": 1, "server": "a", "worker": 1, "from": 1, "to": 2}

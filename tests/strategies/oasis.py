@@ -26,8 +26,8 @@ def data_of(
 ) -> dict[str, Any]:
     """An instance's data: jobs as changes of `SHORT`, of value 1; servers as their capacities."""
     sides = {
-        f"{side}_servers": [{"name": f"{side[0]}{n}", "capacity": c} for n, c in enumerate(own, 1)]
-        for side, own in (("worker", workers), ("ps", ps))
+        f"{side}_servers": [{"name": f"{side[0]}{n}", "capacity": c} for n, c in enumerate(pool, 1)]
+        for side, pool in (("worker", workers), ("ps", ps))
     }
     listed = [{"name": f"j{n}", "utility": flat(1), **SHORT, **j} for n, j in enumerate(jobs, 1)]
     return {
@@ -46,8 +46,8 @@ def make(
 
 def capacities() -> st.SearchStrategy[list[dict[str, Any]]]:
     """Two servers with 2 resources."""
-    one = st.fixed_dictionaries({"compute": st.integers(1, 2), "mbps": st.integers(1, 3)})
-    return st.lists(one, min_size=2, max_size=2)
+    capacity = st.fixed_dictionaries({"compute": st.integers(1, 2), "mbps": st.integers(1, 3)})
+    return st.lists(capacity, min_size=2, max_size=2)
 
 
 @st.composite
@@ -114,8 +114,8 @@ def regretful_oasis_instances(draw: st.DrawFn) -> OasisInstance:
 
     long = draw(st.integers(8, 20))
     known = [filling(1, 2, 2, long), filling(1, 1, 1, draw(st.integers(3, long - 1)))]
-    found = [*draw(st.permutations(known)), filling(2, 2, 3, draw(st.integers(long, 40)))]
+    jobs = [*draw(st.permutations(known)), filling(2, 2, 3, draw(st.integers(long, 40)))]
     if draw(st.booleans()):
-        found.append(filling(draw(st.integers(3, 4)), 1, 4, draw(st.integers(1, 10))))
+        jobs.append(filling(draw(st.integers(3, 4)), 1, 4, draw(st.integers(1, 10))))
     workers, ps = [{"compute": 1, "mbps": 1}] * 2, [{"compute": 1, "mbps": 2}] * 2
-    return make(found, workers, ps, HORIZON)
+    return make(jobs, workers, ps, HORIZON)

@@ -198,7 +198,7 @@ class BatchschedAdaptive(BatchschedExact):
         if not self.left_shift or not rows:
             return rows
         read = BatchschedSolution.read_row
-        planned = {name: read(self.cluster, name, own[0]) for name, own in rows.items()}
+        planned = {name: read(self.cluster, name, job_rows[0]) for name, job_rows in rows.items()}
         self._running = [row for row in self._running if row.last > horizon]
         rows_now = [*self._running, *planned.values()]
         search = ScheduleSearch(self.cluster, max(row.last for row in rows_now) - horizon)
@@ -206,13 +206,13 @@ class BatchschedAdaptive(BatchschedExact):
             search.book(replace(row, first=max(1, row.first - horizon), last=row.last - horizon))
         jobs = {job.name: job for job in self.batch}
         for name, row in sorted(planned.items(), key=lambda item: item[1].first):
-            own, table = row.moved(-horizon), self.modes_of(jobs[name])
-            search.book(own, sign=-1.0)
+            present, table = row.moved(-horizon), self.modes_of(jobs[name])
+            search.book(present, sign=-1.0)
             kind = row.worker_type, max(0, row.ps_type), row.num_workers, row.slots
             columns = table.worker_type, table.ps_type, table.workers, table.duration
             same = np.all([column == value for column, value in zip(columns, kind, strict=True)], 0)
             earlier = search.cheapest(table.take(same), rate=1.0)
-            best = own if earlier is None or earlier.last > own.last else earlier
+            best = present if earlier is None or earlier.last > present.last else earlier
             search.book(best)
             self._running.append(best.moved(horizon))
             rows[name] = [BatchschedSolution.write_row(self.cluster, self._running[-1])]

@@ -134,7 +134,7 @@ SETTINGS = {
     ("edgecloud", "batchsche"): [("alpha", 0)],
     ("astraea", "batchsche"): [("alpha", "four")],
     ("mlbroker", "mlbroker"): [
-        ("epsilon", 0), ("epsilon", INFINITE), ("big_m_factor", 0), ("rounding", "up"),
+        ("epsilon", 0), ("epsilon", INFINITE), ("rounding", "up"),
         ("price", "none"),
     ],
     ("gang", "easy"): [("estimates", "0.5")],

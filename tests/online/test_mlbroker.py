@@ -37,7 +37,7 @@ def test_ratios_do_not_depend_on_the_currency(name):
 
 @pytest.mark.parametrize("rounding", ["round2", "independent", "greedy", "largest-remainder"])
 def test_options_of_mlbroker(rounding):
-    chosen = {"rounding": rounding, "price": "chord", "switching": "relu", "relocation": "true"}
+    chosen = {"rounding": rounding, "price": "chord", "switching": "relu"}
     instance = generate("small", 2)
     result = simulate(instance, "mlbroker", settings=chosen)
     assert not result.violations
@@ -125,11 +125,9 @@ def test_k7_nobody_alone_earns_the_discount(name):
     assert simulate(two_jobs(1), name).objective == pytest.approx(64)
 
 
-@pytest.mark.parametrize("name", ["mlbroker-tight", "mlbroker-prices"])
-def test_k7_together_they_do(name):
+def test_k7_together_they_do():
     for share, cost in ((0.5, 62), (1, 64)):
-        run = simulate(two_jobs(share), name, settings={"relocation": True})
-        assert run.objective == pytest.approx(cost)
+        assert simulate(two_jobs(share), "mlbroker-tight").objective == pytest.approx(cost)
 
 
 def three_centers():

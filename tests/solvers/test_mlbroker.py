@@ -23,6 +23,7 @@ from hindsched.solvers.families.mlbroker.methods import (
 from hindsched.solvers.families.mlbroker.placements import (
     best_responses,
     priced_placement,
+    relocated,
     slot_cost,
     tight_placement,
 )
@@ -101,7 +102,7 @@ def test_slot_placements_are_feasible_and_exactly_priced(instance):
     start = tight_placement(slot, launch, relocation=False)
     moved = tight_placement(slot, launch)
     priced, _ = priced_placement(slot, launch)
-    both, _ = priced_placement(slot, launch, relocation=True)
+    both = relocated(slot, launch, priced.workers, priced.ps)
     assert moved.cost <= start.cost + 1e-9
     assert both.cost <= priced.cost + 1e-9
     alone = best_responses(slot, launch, slot.unit)
@@ -120,7 +121,8 @@ def test_k7_the_chord_start_finds_the_shared_discount():
     assert slot_cost(slot, launch, *alone) == pytest.approx(64)
     assert tight_placement(slot, launch).cost == pytest.approx(62)
     # tier prices alone: together only from a start that prices the discount in
-    assert priced_placement(slot, launch, relocation=True)[0].cost == pytest.approx(62)
+    priced, _ = priced_placement(slot, launch)
+    assert relocated(slot, launch, priced.workers, priced.ps).cost == pytest.approx(62)
     assert find_schedule(two_jobs(1), "tight").objective() == pytest.approx(64)
 
 

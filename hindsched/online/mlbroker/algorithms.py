@@ -31,7 +31,6 @@ from hindsched.online.mlbroker.rounding import Rounding, repair, round_server, r
 from hindsched.online.protocol import Environment, Positive, Report, Theorem, theorem_record
 from hindsched.solvers.families.mlbroker.placements import (
     priced_placement,
-    relocated,
     tight_placement,
 )
 
@@ -49,10 +48,6 @@ class Mlbroker(Broker):
         The regulariser, or the plain switching cost.
     rounding : str
         ``paper``, ``round2``, ``independent`` (IR), ``greedy`` (GR) or ``largest-remainder``.
-    relocation : bool
-        Whether to end with the local search at exact cost (ours).
-    big_m_factor : float
-        Multiplies M, see `big_m`.
     """
 
     randomised = True
@@ -62,11 +57,9 @@ class Mlbroker(Broker):
     def __init__(
         self, epsilon: Positive = 0.01, price: Literal["paper", "chord"] = "paper",
         switching: Literal["entropy", "relu"] = "entropy", rounding: Rounding = "paper",
-        relocation: bool = False, big_m_factor: Positive = 1.0,
     ) -> None:  # fmt: skip
         self.epsilon, self.price, self.switching = epsilon, price, switching
-        self.rounding, self.relocation = rounding, relocation
-        self.big_m_factor = big_m_factor
+        self.rounding = rounding
 
     def start(self, environment: Environment) -> None:
         """Forget v of the slots before, and the counters."""
@@ -86,9 +79,8 @@ class Mlbroker(Broker):
         fractional = None if self.solved is None else self.solved.get(slot)
         if fractional is None:
             fractional = self._solve_fractional(
-                view, before, price=self.price, switching=self.switching, epsilon=self.epsilon,
-                factor=self.big_m_factor,
-            )  # fmt: skip
+                view, before, price=self.price, switching=self.switching, epsilon=self.epsilon
+            )
         if self.solved is not None:
             self.solved[slot] = fractional
         self._v = dict(zip(view.jobs, fractional.present, strict=True))
@@ -96,9 +88,6 @@ class Mlbroker(Broker):
         workers = round_workers(view, fractional.workers, slot, self.seed, self.rounding)
         workers, repairs = repair(view, workers, fractional.workers)
         ps = round_server(view, fractional.server, slot, self.seed, self.rounding)
-        if self.relocation:
-            better = relocated(view, launch, workers, ps)
-            workers, ps = better.workers, better.ps
         self._sums.update({
             "fractional_cost": fractional.static + fractional.switching,
             "workers_needed": float(view.needed.sum()),
@@ -132,16 +121,7 @@ class MlbrokerTight(Broker):
 
 
 class MlbrokerPrices(Broker):
-    """Tier-price iteration: buy tiers, let each job take its exact best response, repeat.
-
-    Parameters
-    ----------
-    relocation : bool
-        Whether to end with the local search.
-    """
-
-    def __init__(self, relocation: bool = False) -> None:
-        self.relocation = relocation
+    """Tier-price iteration: buy tiers, let each job take its exact best response, repeat."""
 
     def start(self, environment: Environment) -> None:
         """Forget the prices of the slot before."""
@@ -150,9 +130,7 @@ class MlbrokerPrices(Broker):
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Place the slot; the tiers of the slot before are one of the starts."""
-        (workers, ps, _), price = priced_placement(
-            view, launch, starts=self._start, relocation=self.relocation
-        )
+        (workers, ps, _), price = priced_placement(view, launch, starts=self._start)
         self._start = [price]
         return workers, ps
 

@@ -45,13 +45,13 @@ class Fractional:
 
 def solve_fractional(
     slot: SlotData, before: Floats, *, price: Price = "paper", switching: Switching = "entropy",
-    epsilon: float = 0.01, factor: float = 1.0,
+    epsilon: float = 0.01,
 ) -> Fractional:  # fmt: skip
     """Solve `RegularisedSlot`; `SolveFailed` if no step of the chain gives a point that fits."""
     if not slot.jobs:
         empty = np.zeros(slot.data.shape)
         return Fractional(empty, empty, empty, 0.0, 0.0, 0.0, "empty")
-    program = RegularisedSlot(slot, before, price, switching, epsilon=epsilon, factor=factor)
+    program = RegularisedSlot(slot, before, price, switching, epsilon=epsilon)
     objective, rows = program.problem.objective.args[0], program.problem.constraints
     scale = SCALE / max(program.largest, 1e-12)
     result = solve_convex(cp.Problem(cp.Minimize(scale * objective), rows), chain=CHAIN)

@@ -3,8 +3,8 @@
 One slot: `tight_placement` is chord price, PS-conditioned relaxation, largest remainder, moves;
 `priced_placement` tier-price iteration: a concave two-tier bill is the least, over which tiers are
 bought, of a linear bill plus fees, and with the tiers fixed each job takes its exact best response;
-`relocated` the local search that both end with. ``launch`` of shape (J, R) is the weighted cost of
-using a centre: 0 where the job already runs.
+`relocated` the local search with which the first ends. ``launch`` of shape (J, R) is the weighted
+cost of using a centre: 0 where the job already runs.
 
 All slots of an instance: `Planner` places one after the other, a launch spread over what is left of
 a job's life, and then moves jobs with every launch shared by the slots that the plan uses it in.
@@ -114,12 +114,11 @@ def tight_placement(slot: SlotData, launch: Floats, *, relocation: bool = True) 
 
 
 def priced_placement(
-    slot: SlotData, launch: Floats, *, starts: Iterable[Floats] = (), relocation: bool = False
+    slot: SlotData, launch: Floats, *, starts: Iterable[Floats] = ()
 ) -> tuple[SlotPlacement, Floats]:
     """Tier-price iteration from full prices, the chord, discounted prices and further starts.
 
-    Returns the cheapest placement, with `relocation` improved by the local search, and the unit
-    prices that led to it, (R, K).
+    Returns the cheapest placement, and the unit prices that led to it, (R, K).
     """
     tried: list[tuple[SlotPlacement, Floats]] = []
     seen: set[bytes] = set()
@@ -134,10 +133,7 @@ def priced_placement(
             tried.append((SlotPlacement(workers, ps, cost), price))
             bought = slot.discounted * used + slot.fee < slot.unit * used
             price = np.where(bought, slot.discounted, slot.unit)
-    best, best_price = min(tried, key=lambda candidate: candidate[0].cost)
-    if relocation:
-        best = relocated(slot, launch, best.workers, best.ps)
-    return best, best_price
+    return min(tried, key=lambda candidate: candidate[0].cost)
 
 
 class Planner:

@@ -138,11 +138,6 @@ CASES: dict[str, tuple[Any, str, dict[str, Any], dict[str, Any]]] = {
         gangs((1, 2, 4), (1, 2, 1)), "tiresias-l", {"limits": [4 * HOURS]},
         {"j0": "1-2x2 4-5x2", "j1": "3-3x2"},
     ),
-    # j0 has run for two slots and waited for one when it is back in slot 4.
-    "tiresias-l promotes": (
-        gangs((1, 2, 3), (1, 2, 4)), "tiresias-l", {"limits": [4 * HOURS], "promotion": 0.5},
-        {"j0": "1-2x2 4-4x2", "j1": "3-3x2 5-7x2"},
-    ),
     # Alone j0 takes both GPUs; with j1 each has one; j0's last slot of work has both again.
     "drf": (
         gangs((1, 2, 3), (2, 2, 1)), "drf", {}, {"j0": "1-1x2 2-3x1 4-4x2", "j1": "2-3x1"},

@@ -125,7 +125,7 @@ SETTINGS = {
     ("batchsched", "batchsched-terminating"): [("alpha", "each-batch")],
     ("batchsched", "antman"): [("guaranteed", 2), ("patience", -1), ("rule", "size")],
     ("batchsched", "tiresias"): [("restore_slots", -1)],
-    ("batchsched", "tiresias-l"): [("limits", [2, 1]), ("limits", [0]), ("promotion", -1)],
+    ("batchsched", "tiresias-l"): [("limits", [2, 1]), ("limits", [0])],
     ("batchsched", "drf"): [("static", "perhaps")],
     ("astraea", "astraea"): [
         ("rounds", 0), ("rounds", 10**8), ("theta_workers", 1.0), ("theta_ps", 1e308),

@@ -14,7 +14,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.baselines.cluster import Gangs
-from hindsched.online.protocol import AtLeastZero, Capabilities, Decision, Environment, Natural
+from hindsched.online.protocol import Capabilities, Decision, Environment, Natural
 
 
 def comparable(total: float) -> float:
@@ -79,7 +79,7 @@ class LeastAttained(Ranked):
     """Least attained service first (foreground-background): by dominant share x slots had so far.
 
     The textbook rule for unknown durations, asked anew in every slot. It is Tiresias-L without
-    queues and promotion, so that jobs of equal service take turns; pausing costs nothing here.
+    queues, so that jobs of equal service take turns; pausing costs nothing here.
     """
 
     card: ClassVar[Capabilities] = Capabilities(knows_durations=False)
@@ -138,16 +138,14 @@ class TiresiasL(Tiresias):
     """Least attained service in queues: ranked by queue, then by arrival.
 
     The discretised policy of Gu et al., "Tiresias: A GPU cluster manager for distributed deep
-    learning" (NSDI 2019), from the paper and its public simulator.
+    learning" (NSDI 2019), from the paper and its public simulator. Left out: that jobs which have
+    waited long start over in the first queue.
 
     Parameters
     ----------
     limits : list of float
         Attained service in worker-hours at which a job moves to the next queue. The authors'
         simulator uses one limit of 3250 GPU-seconds, 0.9 GPU-hours.
-    promotion : float
-        A paused job starts over in the first queue, its service forgotten, when it has waited this
-        many times as long as it has run; 0 for never.
     restore_slots : int
         As in `Tiresias`.
     gangs : {"drawn", "half", "ideal"}
@@ -155,13 +153,12 @@ class TiresiasL(Tiresias):
     """
 
     def __init__(
-        self, limits: Sequence[float] = (0.9,), promotion: AtLeastZero = 0.0,
-        restore_slots: Natural = 0, gangs: Gangs = "ideal",
-    ) -> None:  # fmt: skip
+        self, limits: Sequence[float] = (0.9,), restore_slots: Natural = 0, gangs: Gangs = "ideal"
+    ) -> None:
         super().__init__(restore_slots, gangs)
         if sorted(limits) != list(limits) or not all(limit > 0 for limit in limits):
             raise InputError("set.limits", list(limits), "must be positive and ascending")
-        self.limits, self.promotion = tuple(limits), promotion
+        self.limits = tuple(limits)
 
     def start(self, environment: Environment) -> None:
         """Begin with an empty cluster."""
@@ -169,7 +166,6 @@ class TiresiasL(Tiresias):
         self._hours = float(environment.cluster.slot_seconds) / 3600.0
         self._run: dict[str, int] = {}
         self._queues: dict[str, tuple[float, ...]] = {}
-        self._waited: dict[str, int] = {}
 
     def key(self, name: str) -> tuple[float, ...]:
         """Queue, by attained service; inside it the earlier arrival is first."""
@@ -183,15 +179,9 @@ class TiresiasL(Tiresias):
         super().reallocate()
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
-        """Rank anew also when a job crosses a queue's limit or is promoted."""
+        """Rank anew also when a job crosses a queue's limit."""
         self._event |= any(self.key(name) != self._queues.get(name) for name in self.jobs)
         decision = super().step(slot, arrivals)
-        for name in self.jobs:
-            if name in self.held:
-                self._run[name] = self._run.get(name, 0) + 1
-                self._waited[name] = 0
-                continue
-            run, waited = self._run.get(name, 0), self._waited.get(name, 0) + 1
-            promoted = self.promotion and run and waited >= self.promotion * run
-            self._run[name], self._waited[name] = (0, 0) if promoted else (run, waited)
+        for name in self.held:
+            self._run[name] = self._run.get(name, 0) + 1
         return decision

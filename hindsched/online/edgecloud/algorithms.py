@@ -260,17 +260,16 @@ class EdgeTiresiasL(_AtTheEdge, TiresiasL):
 
     Parameters
     ----------
-    limits, promotion
+    limits
         As in `TiresiasL`; the limit is the authors' 3250 worker-seconds.
     cloud, gangs
         As in `Srtf`.
     """
 
     def __init__(
-        self, limits: Sequence[float] = (3250 / 3600,), promotion: float = 0.0, cloud: bool = True,
-        gangs: Gangs = "ideal",
-    ) -> None:  # fmt: skip
-        TiresiasL.__init__(self, limits, promotion, 0, gangs)
+        self, limits: Sequence[float] = (3250 / 3600,), cloud: bool = True, gangs: Gangs = "ideal"
+    ) -> None:
+        TiresiasL.__init__(self, limits, 0, gangs)
         self.cloud = cloud
 
 

@@ -81,7 +81,8 @@ class Fragmentation:
         """The price in one sentence, and which kind is short."""
         price, last = self.price(), self.levels[-1].name
         text = f"The price of fragmentation: the best possible {last} takes "
-        text += "no longer than" if price.upper == 1 else f"{price} times as long as"
+        longer = "as long as" if str(price) == "1" else f"{price} times as long as"
+        text += "no longer than" if price.upper == 1 else longer
         text += f" in {self.levels[0].name}"
         if price.upper != 1 and len(self.levels) == 3:
             text += f" (kinds alone {self.price(0, 1)} times)"

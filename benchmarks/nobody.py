@@ -63,7 +63,10 @@ what the paper promises of its algorithm at most on these futures, and what it a
 hold on them. *Paper's*: the worst ratio found of its own algorithm by
 [`hindsched worst`](../guides/worst.md). *Best*: the algorithm whose worst ratio, by `worst` or on
 these futures, is least, among those of the class that keep to the problem's rules and are not
-told the future. Between the first two columns and the last is what is not known.
+told the future. A row shows the best of its *runs*, by the first number, and how many *candidates*
+that run valued; runs were not counted at first, so there were at least so many. No row is the value
+of one run with a seed chosen beforehand. Between the first two columns
+and the last is what is not known.
 
 ![Bounds, and what algorithms do](../pictures/nobody.svg)
 """
@@ -183,7 +186,7 @@ def kept_of(found, seconds):
 def page(kept, minutes):
     """The page of what is kept."""
     columns = ["family, class", "no ratio below", "without randomising", "proof", "futures, jobs",
-               "the theorem promises", "paper's", "best"]  # fmt: skip
+               "candidates, runs", "the theorem promises", "paper's", "best"]  # fmt: skip
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for name in SEARCHES:
         if name not in kept:
@@ -200,7 +203,9 @@ def page(kept, minutes):
         cells = [name.replace("/", ", "), written_down(row["ratio"]),
                  written_down(row["deterministic"]),
                  "proven" if row["proven"] else "by solver", f"{row['futures']}, {row['jobs']}",
-                 says, "none" if paper is None else f"{paper:.4g}".replace("inf", "infinite"),
+                 f"{row['evaluations']}, {row.get('runs', 1)}" if row["evaluations"]
+                 else "built by hand", says,
+                 "none" if paper is None else f"{paper:.4g}".replace("inf", "infinite"),
                  f"`{who}` {least:.4g}".replace("inf", "infinite")]  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join([HEAD.format(minutes=minutes), *lines, TAIL])
@@ -249,10 +254,12 @@ def main():
         found = search(name, options.minutes, options.seed)
         row = kept_of(found, time.process_time() - begun)
         print(name, row, flush=True)
-        if name not in kept or row["ratio"] > kept[name]["ratio"]:
+        before = kept.get(name)
+        if is_better := before is None or row["ratio"] > before["ratio"]:
             kept[name] = row
-            if options.folders:
-                found.write(options.folders / name.replace("/", "-").replace(", ", "-"))
+        kept[name]["runs"] = 1 if before is None else before.get("runs", 1) + 1
+        if is_better and options.folders:
+            found.write(options.folders / name.replace("/", "-").replace(", ", "-"))
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     mpl.rcParams["svg.hashsalt"] = "hindsched"
     PAGE.write_text(page(kept, options.minutes or 3.0))

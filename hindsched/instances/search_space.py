@@ -36,8 +36,10 @@ class NumberRange(NamedTuple):
     is_whole: bool
 
     def nearest(self, value: float) -> float:
-        """The nearest number of the span."""
-        return min(max(round(value) if self.is_whole else value, self.low), self.high)
+        """The nearest number of the span, whole where it has to be: from 0.5 that is from 1."""
+        if self.is_whole:
+            return min(max(round(value), math.ceil(self.low)), math.floor(self.high))
+        return min(max(value, self.low), self.high)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

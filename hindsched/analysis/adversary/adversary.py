@@ -49,6 +49,7 @@ FORMAT, RESULT = "hindsched-adversary/1", "adversary.json"
 STEPS = 8_000_000  # of the kernel for a candidate's states: a limit that no clock sets
 COLUMN_SECONDS = 4.0  # of work for a candidate by columns, which no clock sets either
 MOST_SHRUNK = 600
+MOST = 1000  # jobs of a future, and futures
 BEST = "best policy"
 
 
@@ -154,7 +155,8 @@ def adversary(
         ranges = {**(ranges or {}), "jobs": [1, 2]}
     space = find_space(family, preset).with_ranges(ranges)
     for name, number, least in (("seed", seed, 0), ("jobs", jobs, 1), ("futures", futures, 2)):
-        whole_number(name, number, least)
+        if whole_number(name, number, least) > MOST and name != "seed":
+            raise InputError(name, number, f"must be at most {MOST}")
     shapes = Shapes(space, jobs, futures)
     first = space.instance(space.candidate(np.random.default_rng(seed)))
     formulation = first.check_formulation(formulation)

@@ -20,12 +20,13 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.search_space import SearchSpace, leaves
+from hindsched.instances.search_space import HORIZON, SearchSpace, leaves
 from hindsched.json_types import Draft
 
 TIME = ("arrival", "submit")  # when a job comes; what else of it has a time moves along
 FOLLOWING = ("departure", "deadline")
 TRIES, DRAFTS = 200, 64
+FULL = 16  # of the first candidates: ambushes with as many futures and jobs as there may be
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ class Shapes:
     def propose(self, best: Draft | None, seed: int, number: int) -> Draft:
         """A tree: drawn, or the best one with a few things changed; the same for a number."""
         random, wrong = np.random.default_rng((seed, number)), ""
-        drawn = best is None or random.random() < (0.5 if number < 400 else 0.1)
+        drawn = best is None or number < FULL or random.random() < (0.5 if number < 400 else 0.1)
         for _ in range(TRIES):
-            made = self._drawn(random) if drawn or best is None else deepcopy(best)
+            made = self._drawn(random, number < FULL) if drawn or best is None else deepcopy(best)
             try:
                 for _ in range(0 if drawn else 1 + int(random.geometric(0.6))):
                     self._change(made, random)
@@ -109,17 +110,19 @@ class Shapes:
                 holder[key] = span.nearest(span.low if is_high else span.high)
         return made
 
-    def _drawn(self, random: np.random.Generator) -> Draft:
+    def _drawn(self, random: np.random.Generator, is_full: bool) -> Draft:
         """A chain or an ambush, of a burst that has another job's numbers or the opposite ones."""
-        is_opposite = random.random() < 0.3
+        is_opposite = is_full or random.random() < 0.3
         first, cluster = self._job(random, 1.0 if is_opposite else None)
         other = self._opposite(first) if is_opposite else self._job(random)[0]
         key = next(name for name in TIME if name in first)
         start = int(self.space.spans[f"jobs.{key}"].low + 0.5)
         _move(first, key, start - first[key])
         most = int(random.integers(2, self.futures, endpoint=True))
-        if is_opposite and random.random() < 0.5:
+        if is_full or (is_opposite and random.random() < 0.5):
             most = self.futures
+        slots = self.space.spans[HORIZON].nearest(max(cluster[HORIZON], most))  # to arrive in
+        cluster[HORIZON], most = slots, min(most, int(slots))
         if not is_opposite and random.random() < 0.5:
             growing = [at for at in _numeric_paths(self.space, first) if random.random() < 0.4]
             rate, groups = random.choice((0.5, 0.8, 1.25, 1.5, 2.0, 3.0)), [first]
@@ -136,6 +139,7 @@ class Shapes:
         else:
             count = int(random.integers(1, max(1, self.jobs - 1), endpoint=True))
             count = int(random.choice((1, count, max(1, self.jobs - 1))))
+            count = max(1, self.jobs - 1) if is_full else count
             made, futures = [{"job": first, "count": 1}], [[0]]
             for k in range(1, most):
                 burst = deepcopy(other)

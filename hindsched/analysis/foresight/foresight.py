@@ -601,7 +601,7 @@ def _notes(futures: Futures, runs: Iterable[str]) -> tuple[str, ...]:
                 "together, the same in each: with those of the one future that comes, as `simulate`"
                 " tells them, it would know which that is."]  # fmt: skip
     first = min(futures.classes())
-    known = all(len(group) == 1 for group in futures.classes()[first])
+    known = len(futures) > 1 and all(len(group) == 1 for group in futures.classes()[first])
     note = "The futures can be told apart from the first slot on: there is nothing not to know."
     return (*futures.notes, *([note] if known else []), *remarks)
 

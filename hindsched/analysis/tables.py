@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -107,16 +107,18 @@ def spans_of(runs: list[tuple[int, int, float]]) -> list[WorkerSpan]:
     return spans
 
 
-def slot_rows(solution: Solution) -> list[JsonObject]:
-    """Use (summed over servers) and jobs at work, per slot and resource."""
+def slot_rows(solution: Solution, price_path: Sequence[Mapping[str, Any]] = ()) -> list[JsonObject]:
+    """Use (summed over servers), posted price and jobs at work, per slot and resource."""
     running = [span for spans in job_spans(solution).values() for span in spans]
     if max((span.last for span in running), default=0) > MOST_SLOTS:
         return []
     used: defaultdict[tuple[int, str], float] = defaultdict(float)
     for row in solution.usage_rows():
         used[row["slot"], row["resource"]] += row["used"]
+    prices = {(row["slot"], row["resource"]): row["price"] for row in price_path}
     active = Counter(slot for span in running for slot in range(span.first, span.last + 1))
     return [
-        {"slot": slot, "resource": resource, "used": amount, "active_jobs": active[slot]}
-        for (slot, resource), amount in sorted(used.items())
-    ]
+        {"slot": slot, "resource": resource, "used": used[slot, resource],
+         "price": prices.get((slot, resource)), "active_jobs": active[slot]}
+        for slot, resource in sorted({*used, *(key for key, price in prices.items() if price)})
+    ]  # fmt: skip

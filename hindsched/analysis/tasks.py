@@ -218,7 +218,7 @@ def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:
         "mark": run.mark + ("" if is_isolated else NOT_ISOLATED),
         "solution": run.solution.to_dict(produced_by),
         "jobs": run.solution.job_rows(),
-        "slots": slot_rows(run.solution),
+        "slots": slot_rows(run.solution, run.price_path),
         "theorem": theorem_of(instance, name),
         "commitment": algorithm.card.commitment,
     }

@@ -13,13 +13,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
 from hindsched.instances.base import JobRecord
 from hindsched.solutions.base import Assignment
+
+if TYPE_CHECKING:
+    from hindsched.solvers.oracles.rows import PriceRow
 
 SEES_ALL, FORECASTS = " (sees all jobs)", " (forecasts)"
 """What stands behind the name of an algorithm that knows more of the future than others."""
@@ -233,6 +236,14 @@ class OnlineAlgorithm(ABC):
     def prices(self) -> Mapping[str, object] | None:
         """Final prices by row set, each an array of the oracle's shape, where there are any."""
         return None
+
+    def price_path(self) -> Sequence[PriceRow]:
+        """Posted prices by slot: rows ``slot, resource, price``; empty where none are posted.
+
+        ``price`` is what a unit of the resource costs in the slot after the last decision about it,
+        in the objective's unit, averaged over the servers by their capacity.
+        """
+        return ()
 
 
 def draws(seed: int, *keys: str) -> np.random.Generator:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from reprlib import repr as shortened
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hindsched.errors import InputError, Refused, SolveFailed, check_type
 from hindsched.instances.base import Instance, JobRecord, check_instance
@@ -22,6 +22,9 @@ from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
 from hindsched.solutions.base import Solution
 from hindsched.solvers.compiling import compile_first
 from hindsched.solvers.door.work import caught, interruption
+
+if TYPE_CHECKING:
+    from hindsched.solvers.oracles.rows import PriceRow
 
 STEPS_WITHOUT_PROGRESS, SHARE_WITHOUT_PROGRESS = 100_000, 0.9
 """After the last arrival an algorithm is stopped as stuck that leaves work undone so often while
@@ -75,6 +78,8 @@ class SimulationResult:
         Further facts of the algorithm.
     prices : dict, optional
         The algorithm's own final prices by row set.
+    price_path : sequence of dict
+        Its posted prices by slot, rows ``slot, resource, price``.
     mark : str
         What stands behind the algorithm's name in tables if it knows more than others do.
     """
@@ -91,6 +96,7 @@ class SimulationResult:
     simulator_seconds: float
     report: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, object] | None = None
+    price_path: Sequence[PriceRow] = ()
     mark: str = ""
 
     def __repr__(self) -> str:
@@ -296,5 +302,5 @@ def _run_slots(
         rejected=tuple(state.rejected), decision_ms=tuple(decision_ms), seconds=inside,
         simulator_seconds=clock() - begin - inside,
         report={**algorithm.report(), **state.report()}, prices=algorithm.prices(),
-        mark=capabilities.mark,
+        price_path=tuple(algorithm.price_path()), mark=capabilities.mark,
     )  # fmt: skip

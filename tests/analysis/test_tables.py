@@ -56,7 +56,25 @@ def test_notebooks_show_cards_with_the_first_rows(family):
     assert f"{run.objective:.6g}" in run._repr_html_()
 
 
-# Rows per slot: what is used, and which jobs run.
+# Rows per slot: what is used, what it costs where prices are posted, and which jobs run.
+
+
+def rows_of(family, algorithm, **settings):
+    run = hs.simulate(hs.generate(family), algorithm, settings=settings)
+    return run, slot_rows(run.solution, run.price_path)
+
+
+def test_posted_prices_are_means_over_the_servers_by_capacity():
+    run, rows = rows_of("oasis", "oasis")
+    instance = run.instance
+    capacity = np.concatenate([instance.worker_capacity, instance.ps_capacity])
+    prices = np.concatenate([run.prices["worker_capacity"], run.prices["ps_capacity"]])
+    assert {row["slot"] for row in rows} == set(range(1, instance.horizon + 1))
+    for row in rows:
+        resource = instance.resources.index(row["resource"])
+        here = prices[:, resource, row["slot"] - 1]
+        mean = np.average(here, weights=capacity[:, resource])
+        assert row["price"] == pytest.approx(mean, rel=1e-12)
 
 
 def test_a_schedule_of_ten_million_slots_has_spans_and_no_rows_by_slot():

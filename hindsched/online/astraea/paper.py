@@ -308,6 +308,7 @@ class Astraea(GeometricBatches):
                 rise = current.ledger.value() - before
                 admitted.append(Admission(job, offer, float(values[offer.last]), payoff + rise))
             left = refused
+        self.post(current.ledger, [*self.cluster.worker_types, *self.cluster.ps_types])
         return admitted
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:

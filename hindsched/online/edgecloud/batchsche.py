@@ -226,6 +226,7 @@ class EdgecloudBatchsche(batching.GeometricBatches):
             self.cluster, self.round_base, horizon, self._storage, self.base(horizon)
         )
         admitted = batching.post_prices(current, jobs, [self.weight(job) for job in jobs])
+        self.post(current.ledger, [kind for _, kind in current.columns])
         self._ps |= current.ps
         return admitted
 

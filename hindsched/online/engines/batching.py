@@ -31,6 +31,7 @@ from hindsched.online.protocol import (
     Report,
 )
 from hindsched.solutions.base import Assignment
+from hindsched.solvers.oracles.rows import PriceRow
 
 Rows = dict[str, list[Assignment]]
 PER_BATCH: Literal["per-batch"] = "per-batch"
@@ -155,6 +156,7 @@ class GeometricBatches(OnlineAlgorithm):
         self._ledger: list[JsonObject] = []
         self.batch: list[JobRecord] = []  # being planned
         self.round_base = 0  # last slot before the sub-round being planned
+        self._posted: dict[tuple[int, str], float] = {}
 
     def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
         """Collect arrivals; at an interval's end plan the batch."""
@@ -204,6 +206,32 @@ class GeometricBatches(OnlineAlgorithm):
     def settle(self, horizon: int, rows: Rows) -> Rows:
         """Change the planned rows of the batch, by job name, before they are decided."""
         return rows
+
+    def post(
+        self, ledger: ExponentialLedger, resources: Sequence[str], *,
+        units: float | Floats = 1.0, worth: float = 1.0,
+    ) -> None:  # fmt: skip
+        """Keep a sub-round's prices for `price_path`; a later sub-round's replace them.
+
+        Each capacity is of a resource and counts `units` of it; a price is `worth` so many units of
+        the objective.
+        """
+        total = worth * ledger.prices() * ledger.capacity
+        amount = ledger.capacity * np.asarray(units)
+        names = np.array(resources)
+        for name in dict.fromkeys(resources):
+            units_in_all = float(amount[names == name].sum())
+            if units_in_all > 0:
+                path = total[:, names == name].sum(axis=1) / units_in_all
+                for slot, price in enumerate(path.tolist(), self.round_base + 1):
+                    self._posted[slot, name] = price
+
+    def price_path(self) -> Sequence[PriceRow]:
+        """Prices of the sub-rounds by slot and resource."""
+        return [
+            {"slot": slot, "resource": name, "price": price}
+            for (slot, name), price in sorted(self._posted.items())
+        ]
 
     @abstractmethod
     def run_round(self, jobs: list[JobRecord], horizon: int) -> list[Admission]:

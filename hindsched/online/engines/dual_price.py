@@ -32,7 +32,7 @@ from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.kept import KeptProgram
 from hindsched.solvers.door.result import Status
 from hindsched.solvers.oracles.base import PlacingOracle
-from hindsched.solvers.oracles.rows import Rows
+from hindsched.solvers.oracles.rows import PriceRow, Rows
 
 Learning = Literal["undecided", "residual"]
 UNDECIDED: Learning = "undecided"
@@ -205,3 +205,7 @@ class DualPrice(OnlineAlgorithm):
     def prices(self) -> dict[str, Floats]:
         """Last posted prices by row set."""
         return self._layout.unpack(self._prices)
+
+    def price_path(self) -> Sequence[PriceRow]:
+        """Last posted prices by slot and resource."""
+        return self._layout.mean_by_slot(self._prices)

@@ -21,7 +21,7 @@ from hindsched.solutions.base import Assignment
 from hindsched.solvers.base import placing_oracle
 from hindsched.solvers.door.subproblem import model_response
 from hindsched.solvers.oracles.base import PlacingOracle, Response
-from hindsched.solvers.oracles.rows import Rows
+from hindsched.solvers.oracles.rows import PriceRow, Rows
 
 Engine = Literal["oracle", "model"]
 
@@ -108,3 +108,7 @@ class PrimalDual(OnlineAlgorithm):
     def prices(self) -> Mapping[str, object]:
         """Final posted prices by row set."""
         return self._rows.unpack(self.posted_prices.copy())
+
+    def price_path(self) -> Sequence[PriceRow]:
+        """Posted prices by slot and resource."""
+        return self._rows.mean_by_slot(self.posted_prices)

@@ -151,8 +151,12 @@ class ServerBatches(WeightedBatches):
     def plan_round(self, jobs: list[Any], horizon: int, last: int) -> list[Admission]:
         """Post prices to the jobs in order."""
         batch_round = self.make_round(self, horizon, last, self.base(horizon))
-        unit = self.density_range()[0]
-        return post_prices(batch_round, jobs, [self.weight(job) / unit for job in jobs])
+        unit, capacity = self.density_range()[0], self.cluster.server_capacity
+        admitted = post_prices(batch_round, jobs, [self.weight(job) / unit for job in jobs])
+        units = np.broadcast_to(resource_units(self.cluster), capacity.shape)
+        names = [*self.cluster.capacity_names] * len(capacity)
+        self.post(batch_round.ledger, names, units=units.ravel(), worth=unit)
+        return admitted
 
     def rows(self, admission: Admission, base: int) -> list[Assignment]:
         """Row of the solution file."""

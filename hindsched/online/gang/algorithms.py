@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hindsched.online.gang.dynamics import GangState, committed_rows
 from hindsched.online.gang.queue_policies import KNOWN_POLICIES, held
 from hindsched.solutions.base import Assignment
 from hindsched.solvers.families.gang import search
+from hindsched.solvers.oracles.rows import PriceRow
 
 MOST_SLOTS, MOST_COLUMNS = 1_000, 30_000
 """Size up to which the program is solved; beyond, plans are orders of the open jobs."""
@@ -105,6 +106,7 @@ class GangDualPrice(GangReoptimise):
         """Begin without prices."""
         super().start(environment)
         self._counts = {"climbs": 0}
+        self._posted: dict[int, float] = {}
 
     def _plan_again(self, slot: int) -> None:
         """Climb prices over the open jobs and place these by the starts that they expect."""
@@ -113,8 +115,17 @@ class GangDualPrice(GangReoptimise):
         instance = known.with_jobs(tuple(known.jobs[task.job] for task in view.tasks))
         assert isinstance(instance, GangInstance)
         ascent = search.expected_starts(instance, left, self.iterations)
+        self._posted = dict(zip((ascent.oracle.cut[:-1] + 1).tolist(), ascent.prices.tolist(),
+                                strict=True))  # fmt: skip
         self._follow(view, left, search.plan_in_order(left, ascent.expected))
         self._counts["climbs"] += 1
+
+    def price_path(self) -> Sequence[PriceRow]:
+        """Last posted prices, by the first slot of their intervals."""
+        return [
+            {"slot": slot, "resource": "gpus", "price": price}
+            for slot, price in self._posted.items()
+        ]
 
     def report(self) -> protocol.Report:
         """Count the climbs."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -35,6 +35,14 @@ def slot_labels(slots: int, rows_a_slot: int) -> tuple[int, ...]:
 
 
 AxisLabel = int | str  # what one place of an axis is called: a name or a slot
+
+
+class PriceRow(TypedDict):
+    """Price of a unit of a resource in a slot."""
+
+    slot: int
+    resource: str
+    price: float
 
 
 @dataclass(frozen=True)
@@ -121,6 +129,32 @@ class Rows:
             arrays[name] = _read_rows(by_name[name], rows, f"{where}.{name}")
         return self.pack(arrays)
 
+    def mean_by_slot(self, flat: Floats) -> list[PriceRow]:
+        """Mean of a flat vector by slot and resource, weighted by the capacities.
+
+        A set without an axis for resources or types is a resource itself. Sets without slots are
+        left out, as is what has no capacity.
+        """
+        worth: dict[tuple[int, str], float] = {}
+        amount: dict[tuple[int, str], float] = {}
+        for row_set in self.sets:
+            if not row_set.has_slots:
+                continue
+            prices = flat[self.slices[row_set.name]].reshape(row_set.shape)
+            for name, index in _by_resource(row_set):
+                capacity = row_set.capacity[index]
+                axes = tuple(range(capacity.ndim - 1))
+                totals = capacity.sum(axis=axes), (prices[index] * capacity).sum(axis=axes)
+                for slot, held, worth_there in zip(row_set.axes[-1][1], *totals, strict=True):
+                    key = (int(slot), name)
+                    amount[key] = amount.get(key, 0.0) + float(held)
+                    worth[key] = worth.get(key, 0.0) + float(worth_there)
+        return [
+            {"slot": slot, "resource": name, "price": worth[slot, name] / held}
+            for (slot, name), held in sorted(amount.items())
+            if held > 0
+        ]
+
     def label(self, index: int) -> dict[str, AxisLabel]:
         """Name a flat index: ``{"rows": set, axis: label, ...}``."""
         for row_set in self.sets:
@@ -133,6 +167,15 @@ class Rows:
                 }
                 return {"rows": row_set.name, **labels}
         raise IndexError(index)
+
+
+def _by_resource(row_set: RowSet) -> list[tuple[str, tuple[slice | int, ...]]]:
+    """Resources of a set with slots, and where their rows are."""
+    for place, (axis, labels) in enumerate(row_set.axes[:-1]):
+        if axis in ("resource", "type"):
+            before = (slice(None),) * place
+            return [(str(label), (*before, number)) for number, label in enumerate(labels)]
+    return [(row_set.name.removesuffix("_capacity"), ())]
 
 
 def _rows(row_set: RowSet, values: Floats) -> list[JsonObject]:

@@ -93,6 +93,25 @@ def test_bad_rows_are_named(prices: Any, message: str) -> None:
         three_sets().from_file(prices)
 
 
+def test_means_by_slot_are_weighted_by_what_is_held() -> None:
+    rows = three_sets()
+    prices = np.random.default_rng(1).random(17)
+    worth: dict[Any, float] = {}
+    held: dict[Any, float] = {}
+    for index, (price, capacity) in enumerate(zip(prices, rows.capacity, strict=True)):
+        label = rows.label(index)
+        if "slot" in label:
+            key = label["slot"], label.get("resource", "room")
+            worth[key] = worth.get(key, 0) + price * capacity
+            held[key] = held.get(key, 0) + capacity
+    found = rows.mean_by_slot(prices)
+    keys = [(row["slot"], row["resource"]) for row in found]
+    assert keys == sorted(key for key in held if held[key])
+    assert (5, "net") not in keys
+    for key, row in zip(keys, found, strict=True):
+        assert row["price"] == pytest.approx(worth[key] / held[key])
+
+
 def test_labels_of_slots_need_memory() -> None:
     assert slot_labels(3, 7) == (1, 2, 3)
     with pytest.raises(InputError, match=r"prices of 7000000000000 rows over 1000000000000 slots"):

@@ -252,7 +252,7 @@ def offline_program(
     with_form = (name for name, known in forms.items() if form in known)
     chosen = next(with_form, next(iter(forms)))
     if formulation is not None:
-        chosen = _with_program(instance, formulation)
+        chosen = formulation_with_program(instance, formulation)
     if form is not None and form not in forms[chosen]:
         rule = f"must be {' or '.join(forms[chosen])} in the formulation {chosen}"
         others = [name for name, known in forms.items() if form in known]
@@ -262,8 +262,8 @@ def offline_program(
     return program
 
 
-def _with_program(instance: Instance, formulation: str | None) -> str:
-    """The formulation that is asked for; `InputError` if it has bounds but no program."""
+def formulation_with_program(instance: Instance, formulation: str | None) -> str:
+    """Return the formulation that is asked for; `InputError` if it has bounds but no program."""
     chosen, forms = instance.check_formulation(formulation), family_models(instance.family).forms
     if chosen not in forms:
         raise InputError("formulation", chosen, f"has no program; {' and '.join(forms)} have one")
@@ -281,7 +281,7 @@ def subproblem(
     instance: Instance, job: JobRecord, formulation: str | None = None, **build: object
 ) -> Subproblem:
     """The subproblem of a job (its record, name or position), found by the instance's word."""
-    position, chosen = instance.position_of(job), _with_program(instance, formulation)
+    position, chosen = instance.position_of(job), formulation_with_program(instance, formulation)
     builder = family_models(instance.family).build_subproblem
     if builder is None:
         raise InputError("family", instance.family, "must be one with subproblems")
@@ -295,7 +295,7 @@ def dual_program(
     builder = family_models(instance.family).build_dual
     if builder is None:
         raise InputError("family", instance.family, "must be one whose paper states a dual")
-    return builder(instance, _with_program(instance, formulation), **build)
+    return builder(instance, formulation_with_program(instance, formulation), **build)
 
 
 def convex_program(instance: Instance, slot: int, **build: object) -> Any:

@@ -91,7 +91,7 @@ def test_jobs_of_one_kind_are_problems_of_their_own() -> None:
         ], gpus=4)) for kind in "AB"
     ]  # fmt: skip
     whole, solved = of(jobs, servers), [hs.solve(part, "bound", time_limit=3) for part in parts]
-    found = hs.solve(whole, time_limit=6)
+    found = hs.solve(whole, "bound", time_limit=6)
     assert found.bound == pytest.approx(sum(each.bound for each in solved), rel=0.01)
     # the certificates of the parts are one of the whole, to the digit
     rows = [

@@ -482,7 +482,9 @@ class Row:
         others = [
             f"{row.reading}: {row.word.strip('*')}"
             for row in self.judged[1:]
-            if row.results and str(row.verdict) != str(self.headline.verdict)
+            if row.results
+            and row.verdict.word != NOT_AT_SCALE
+            and str(row.verdict) != str(self.headline.verdict)
         ]
         return [*others, *self.headline.beside]
 

@@ -28,7 +28,6 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.json_types import JsonObject
-from hindsched.models.base import formulation_with_program
 from hindsched.online.base import family_online
 from hindsched.online.protocol import (
     Count,
@@ -92,8 +91,9 @@ class Reoptimise(OnlineAlgorithm):
         """Begin with no jobs and no plan."""
         self._environment = environment
         self._committed_rows = family_online(environment.cluster.family).committed_rows
-        formulation = formulation_with_program(environment.cluster, environment.formulation)
-        self._rolling = RollingProgram(environment.cluster, formulation, options=self.options)
+        self._rolling = RollingProgram(
+            environment.cluster, environment.formulation, options=self.options
+        )
         self._now = 0
         self._locked: set[str] = set()
         self._plan: dict[str, list[Assignment]] = {}

@@ -124,13 +124,12 @@ def _used(family: str, item: PrintedSetting, scale: RecordedScale) -> list[Any] 
     preset, first = scale.made[0]
     if item.setting in first:
         return [settings[item.setting] for _, settings in scale.made]
+    constants = family_module("analysis.figures", family, "figures")
+    if hasattr(constants, item.setting.upper()):
+        return [getattr(constants, item.setting.upper())]
     if scale.trace is not None:
         return None
-    if item.kind == "jobs":
-        drawn = drawn_jobs(family, preset)
-        return [getattr(job, item.setting) for job in drawn]
-    constants = family_module("analysis.figures", family, "figures")
-    return [getattr(constants, item.setting.upper())]
+    return [getattr(job, item.setting) for job in drawn_jobs(family, preset)]
 
 
 @cache

@@ -20,6 +20,7 @@ def figure(
     schemes: Annotated[str | None, opt.option("Only these schemes, as in A,B.")] = None,
     settings: opt.Settings = None,
     from_trace: opt.Trace = None,
+    seeds: Annotated[int | None, opt.option("Instances a setting; 5, with --quick 1.")] = None,
     output: opt.Folder = "results/figures",
     as_json: opt.Json = False,
 ) -> None:
@@ -47,7 +48,10 @@ def figure(
         table = hs.load_trace(from_trace, "philly", part=chosen.pop("part", None))
         trace = base.TraceInput(table, from_trace)
     only = None if schemes is None else tuple(re.split(r",(?! )", schemes))  # names may have ", "
-    seeds = base.QUICK_SEEDS if quick else base.FULL_SEEDS
+    if seeds is None:
+        seeds = base.QUICK_SEEDS if quick else base.FULL_SEEDS
+    elif seeds < 1:
+        raise InputError("seeds", seeds, "must be at least 1")
     scale = base.FigureScale(quick, seeds, chosen, trace, only)
     with console("stderr").status(f"{family}, figure {number}") as status:
         frame = experiment.run(scale, lambda text: status.update(text))

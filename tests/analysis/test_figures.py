@@ -167,3 +167,13 @@ def test_a_figure_from_a_trace(family, number, tmp_path):
     assert "philly.csv" in str(made.provenance)
     with pytest.raises(InputError, match=r"from-trace: .*has no tenants, which this figure varies"):
         plain.instance("astraea", "paper", 0, {"tenants": 3})
+
+
+def test_a_job_of_astraea_pays_nothing_where_its_utility_is_negative():
+    """With the printed times jobs end late; what tenants end with adds up to the total."""
+    settings = {"minibatch_scale": 1.0, "servers": 4, "horizon": 2000}
+    totals = run("astraea", "4a", jobs=[12], **settings).set_index("scheme")
+    assert (totals["revenue"] >= totals["signed"]).all()
+    assert totals.loc["batchsche", "revenue"] > max(totals.loc["batchsche", "signed"], 0)
+    by_tenant = run("astraea", "7", jobs=12, **settings).groupby("scheme")["revenue"].sum()
+    assert by_tenant.to_dict() == pytest.approx(totals["revenue"].to_dict())

@@ -30,7 +30,7 @@ def folder(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "seeds", "jobs"),
-    [([], 5, 100), (["--quick"], 1, 5)],
+    [([], 5, 100), (["--quick"], 1, 5), (["--quick", "--seeds", "3"], 3, 5)],
 )
 def test_table_and_drawing(folder, capsys, options, seeds, jobs):
     assert run(["figure", "oasis", "7x", *options, "-o", str(folder), "--json"]) == 0

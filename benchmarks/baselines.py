@@ -36,12 +36,10 @@ NO_RIVALS = ("dual-price", "reoptimise", "hindsight")
 ALONE = "none of the settings"
 AXES: dict[str, tuple[Any, ...]] = {
     "gangs": ("ideal", "half", "drawn"),
-    "elastic": (True, False),
     "cloud": (True, False),
     "static": (False, True),
     "theta2": (0.1, 0.5, 1.0),
     "rule": ("draw", "weight"),
-    "power": (-0.5, -1.0),
     "prices": ("unit", "marginal"),
     "tight_slots": (False, True),
     "estimates": (1.0, 2.0),
@@ -53,13 +51,12 @@ DRAWS = 2
 
 
 def combinations(family: str, name: str) -> list[dict[str, Any]]:
-    """Every combination of the axes that a baseline has; elastic jobs have no gangs."""
+    """Every combination of the axes that a baseline has."""
     known = [axis for axis in AXES if axis in settings_of(algorithms(family)[name])]
-    found = [
+    return [
         dict(zip(known, values, strict=True))
         for values in itertools.product(*(AXES[axis] for axis in known))
     ]
-    return [one for one in found if not (one.get("elastic") and one.get("gangs") != "ideal")]
 
 
 def objective(instance: Any, name: str, settings: dict[str, Any]) -> float:
@@ -71,9 +68,8 @@ def objective(instance: Any, name: str, settings: dict[str, Any]) -> float:
 
 
 def words(settings: dict[str, Any]) -> str:
-    """A combination as the command line takes it; gangs are void where jobs are elastic."""
-    shown = {k: v for k, v in settings.items() if k != "gangs" or not settings.get("elastic")}
-    return ", ".join(f"{k}={str(v).lower()}" for k, v in shown.items())
+    """A combination as the command line takes it."""
+    return ", ".join(f"{k}={str(v).lower()}" for k, v in settings.items())
 
 
 def baselines(family: str) -> list[str]:

@@ -356,15 +356,12 @@ def plan_tasks(
     solves: list[Task] = []
     runs: list[Task] = []
     for instance in instances:
-        formulation, has_rivals = instance.check_formulation(None), False
         for contender, entry in entries[instance.family].items():
             custom = None if isinstance(contender, str) else contender
-            has_rivals |= entry.algorithm.relaxes(formulation)
             for seed in range(seeds if entry.algorithm.randomised else 1):
                 name, used = entry.label, entry.settings
                 runs.append(Task(ONLINE, instance.name, name, seed, used, custom))
-        options = dict(offline or {})
-        solves.append(Task(OFFLINE, instance.name, settings=options, has_rivals=has_rivals))
+        solves.append(Task(OFFLINE, instance.name, settings=dict(offline or {})))
     return solves + runs
 
 

@@ -242,26 +242,19 @@ def _instance_comparison(offline: Record, online: Sequence[Record]) -> InstanceC
     proof = str(offline.get("proof", "none"))
     status = str(offline.get("solve_status", "failed"))
     solved = optimum_of(sense, offline.get("objective"), offline.get("bound"), status, proof=proof)
-    feasible = [item for item in online if item["status"] == "ok" and not item["violations"]]
-    optimum, contradiction = _improved(solved, [r for r in feasible if r["in_feasible_set"]])
+    feasible = [
+        item for item in online
+        if item["status"] == "ok" and item["in_feasible_set"] and not item["violations"]
+    ]  # fmt: skip
+    optimum, contradiction = _improved(solved, feasible)
     if contradiction is not None:
         optimum = replace(solved, status="contradicted", proof="none")
-    bound, for_rivals = (offline.get("rivals") or {}).get("bound"), optimum
-    if bound is not None:  # every solution of the problem itself is one of the rivals' problem
-        known, _ = optimum.known_and_bound
-        larger = optimum_of(sense, known, bound, "feasible", proof="checked fast")
-        beyond = [record for record in feasible if not record["in_feasible_set"]]
-        improved, contradicted = _improved(replace(larger, for_rivals=True), beyond)
-        for_rivals = improved if contradicted is None else optimum
-        contradiction = contradiction or contradicted
     grouped: dict[str, list[Record]] = {}
     for record in online:
         grouped.setdefault(str(record["algorithm"]), []).append(record)
     name, family, rows = offline["instance"], offline.get("family", ""), []
     for records in grouped.values():
-        are_rivals = all(each in feasible and not each["in_feasible_set"] for each in records)
-        measure = for_rivals if are_rivals else optimum
-        rows.append(AlgorithmRatio.of(name, family, records, measure))
+        rows.append(AlgorithmRatio.of(name, family, records, optimum))
     return InstanceComparison(name, family, optimum, offline, rows, contradiction)
 
 

@@ -46,7 +46,6 @@ class Optimum:
     # Who vouches for the bound: certificate (the exact kernel), checked fast (prices in floating
     # point that rounds outward), solver or none.
     proof: str = "none"
-    for_rivals: bool = False  # of the larger problem that rivals outside the feasible set solve
 
     @property
     def known_and_bound(self) -> tuple[float | None, float | None]:
@@ -83,7 +82,7 @@ class Optimum:
         gap = relative_gap(objective, bound)
         status = "optimal" if gap is not None and gap <= DEFAULT_GAP else "feasible"
         optimum = optimum_of(self.sense, objective, bound, status, proof=self.proof)
-        return replace(optimum, best=algorithm, for_rivals=self.for_rivals)
+        return replace(optimum, best=algorithm)
 
     def to_dict(self) -> JsonObject:
         """JSON data: ``lower, upper, status, best, proof``."""
@@ -138,7 +137,7 @@ def competitive_ratio(
     """Ratio of one run, or of the expected objective of a randomised algorithm.
 
     The objective is None if the run failed. The quotient of a baseline outside the feasible set is
-    starred, unless the optimum is that of the problem without the rules that it breaks.
+    starred.
     """
     if objective is None:
         return Ratio(Bounds(), Bounds(), "the run failed")
@@ -151,9 +150,8 @@ def competitive_ratio(
     interval, reason = quotient(known, objective)
     if in_feasible_set:
         return Ratio(interval, difference, reason)
-    against = "against the bound of the problem without these rules" * optimum.for_rivals
-    reason = "; ".join(filter(None, (FORBIDDEN, against, reason)))
-    return Ratio(interval, difference, reason, starred=not optimum.for_rivals)
+    reason = "; ".join(filter(None, (FORBIDDEN, reason)))
+    return Ratio(interval, difference, reason, starred=True)
 
 
 def _ratio_of_values(known: Bounds, earned: float) -> tuple[Bounds, str | None]:

@@ -103,7 +103,7 @@ def run_tasks(
 
 
 def _longest_solve(task: Task) -> float:
-    """Seconds of an offline task: a solve, and the bound for rivals; infinite without a limit."""
+    """Seconds of an offline task, and as many again to begin and end; infinite without a limit."""
     seconds = task.settings.get("time_limit") if task.kind == OFFLINE else 0.0
     return 2.0 * seconds if isinstance(seconds, int | float) else math.inf
 

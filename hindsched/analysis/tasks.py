@@ -74,9 +74,6 @@ class Task:
     # An algorithm that no name leads to: it travels to other processes with the task but is in no
     # file, so that a comparison with one cannot be resumed.
     custom: Contender | None = field(default=None, repr=False)
-    # Of a solve, and in no file: whether an algorithm of the comparison may do what the offline
-    # problem forbids, so that the bound of the larger problem is needed too.
-    has_rivals: bool = field(default=True, repr=False, compare=False)
 
     @property
     def key(self) -> str:
@@ -184,22 +181,7 @@ def _offline(instance: Instance, task: Task) -> Record:
         "certificate": None if certificate is None else certificate.to_dict(),
         "jobs": [] if solution is None else solution.job_rows(),
         "slots": [] if solution is None else slot_rows(solution),
-        "rivals": _bound_for_rivals(instance, options) if task.has_rivals else None,
     }
-
-
-def _bound_for_rivals(instance: Instance, options: Keywords) -> JsonObject | None:
-    """Bound of the problem that rivals outside the feasible set solve, if the family has one."""
-    from hindsched.solvers.base import family_solvers
-    from hindsched.solvers.door.api import solve
-
-    rivals_bound = family_solvers(instance.family).rivals_bound
-    if rivals_bound is None:
-        return None
-    method, formulation = rivals_bound
-    result = solve(instance, method, formulation=formulation, options=options)
-    proof = result.certificate
-    return {"bound": result.bound, "certificate": None if proof is None else proof.to_dict()}
 
 
 def _online(instance: Instance, task: Task, run_limit: float | None) -> Record:

@@ -32,13 +32,6 @@ from hindsched.instances.decimals import (
 
 NEVER = np.iinfo(np.int32).max
 """A duration, or a number of PSs, that stands for all larger ones."""
-PREEMPTIVE = "preemptive"
-"""The formulation, or its token, in which slots need not touch and placements may change."""
-
-
-def in_pieces(formulation: str) -> bool:
-    """Whether jobs of a formulation may pause, move and resize."""
-    return PREEMPTIVE in formulation.split(",")
 
 
 @dataclass(frozen=True)

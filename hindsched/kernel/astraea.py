@@ -78,9 +78,9 @@ class Problem(windows.WindowProblem):
 
     sense = "max"
     formulations: ClassVar = {
-        f"{obligation},{writing}": (obligation, writing == "preemptive")
+        f"{obligation},{writing}": obligation
         for obligation in ("optional", "must-complete")
-        for writing in ("modes", "literal", "preemptive")
+        for writing in ("modes", "literal")
     }  # fmt: skip
     nonanticipative = ("optional,modes", "optional,literal")
 
@@ -103,11 +103,9 @@ class Problem(windows.WindowProblem):
         quotas = [amounts(tenant, "worker_quota", "ps_quota") for tenant in instance["tenants"]]
         sums = {tuple(map(sum, zip(*held, strict=True))) for held in (quotas, rooms)}
         require(len(sums) == 1, "tenants: quotas must add up to the servers' counts")
-        must, pieces = formulation.startswith("must-complete"), formulation.endswith("preemptive")
+        must = formulation.startswith("must-complete")
         servers, last = dict(zip(known, rooms, strict=True)), instance["horizon"]
-        cluster = windows.WindowCluster(
-            servers, workers, ps, last, rows, must, -1, EQUATIONS, pieces
-        )
+        cluster = windows.WindowCluster(servers, workers, ps, last, rows, must, -1, EQUATIONS)
         reading.names(instance["jobs"], "jobs")
         self.instance, jobs = (
             instance,

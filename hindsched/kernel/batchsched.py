@@ -19,7 +19,7 @@ class Problem(windows.WindowProblem):
     """(2a)-(2o), or (15), of an instance."""
 
     sense = "min"
-    formulations: ClassVar = {"modes": "(2)", "literal": "(2)", "preemptive": "(2) in pieces"}
+    formulations: ClassVar = {"modes": "(2)", "literal": "(2)"}
     nonanticipative = ("modes", "literal")
 
     def __init__(self, instance: Data, formulation: str) -> None:
@@ -39,10 +39,7 @@ class Problem(windows.WindowProblem):
         servers = table("servers", "capacity")
         rows = {"capacity": ("resource", resources)}
         equations = EQUATIONS if has_ps else EQUATIONS | {"capacity": "(15b)"}
-        pieces = formulation == "preemptive"
-        cluster = windows.WindowCluster(
-            servers, workers, ps, None, rows, True, 1, equations, pieces
-        )
+        cluster = windows.WindowCluster(servers, workers, ps, None, rows, True, 1, equations)
         names(instance["jobs"], "jobs")
         self.step = common_step(job["weight"] for job in instance["jobs"])
         super().__init__(

@@ -24,7 +24,7 @@ from operator import itemgetter, le
 from typing import Any
 
 from . import reading, trees
-from .cheapest import Kind, cheapest_slots, cheapest_units, ways
+from .cheapest import cheapest_units
 from .exact import Data, Interval, ceiling, common_step, point, total
 from .problem import ScenarioProblem
 from .reading import Progress, require, silent
@@ -34,7 +34,6 @@ from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 Amounts = tuple[Any, ...]
 Ends = tuple[int, int] | None  # an amount in integers, rounded down and up
 Cost = Callable[[int], tuple[int, int]]  # of ending in a slot: rounded down and up
-PIECES = "preemptive"  # layout of jobs whose slots need not touch
 MODE = ("start", "workers", "worker_type", "ps_type")
 """What decisions of a tree may limit, beside completions."""
 Terms = Mapping[tuple[int, int], Any]  # what a job pays besides for a window, of either sign
@@ -81,8 +80,8 @@ class WindowCluster:
 
     Amounts of every resource by server; amounts and bandwidth by worker and PS type, which is None
     for Ring-AllReduce; the last slot of a hard horizon; row sets in the order of the resources,
-    each with an axis and its labels; -1 where costs are the negatives of revenues; the numbers of
-    its equations; and whether a job may run in pieces, each placed as it likes.
+    each with an axis and its labels; -1 where costs are the negatives of revenues; and the numbers
+    of its equations.
     """
 
     servers: Mapping[str, Amounts]
@@ -93,7 +92,6 @@ class WindowCluster:
     must_complete: bool
     sign: int
     equations: Mapping[str, str]
-    in_pieces: bool = False
     _fewest: dict[Any, int | None] = field(default_factory=dict)
 
     def needed(self, w: str, p: Any, elsewhere: int) -> int:
@@ -122,13 +120,6 @@ class WindowCluster:
                         least, units = length, self._least_ps(w, p, q, n)
                         if units is not None and all(o[at] > length for o in better):
                             yield length, w, p, q, n, units
-
-    def slot_ways(self, job: WindowJob) -> Iterator[Kind]:
-        """What a job may do in a slot: by w, p and q the pairs (N, fewest PSs), and the times."""
-        for (w, q, every), p in product(self.crews(job), self.ps):
-            units = [(n, self._least_ps(w, p, q, n)) for n in every]
-            pairs = [(n, unit) for n, unit in units if unit is not None]
-            yield w, p, pairs, [job.time(w, p, q, n) for n, _ in pairs]
 
     def _least_ps(self, w: str, p: Any, q: int, n: int) -> int | None:
         """Fewest PSs of a host of N workers: of all of them if q, of N - 1 at most otherwise.
@@ -202,7 +193,7 @@ class WindowProblem(ScenarioProblem):
 
     def game(self, policies: str) -> tuple[Any, ...]:
         """Jobs in one window on the servers."""
-        require(policies == "run" and not self.cluster.in_pieces, "kind: the problem is no game")
+        require(policies == "run", "kind: the problem is no game")
         return "windows", self.cluster
 
     def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
@@ -211,9 +202,7 @@ class WindowProblem(ScenarioProblem):
         Where there is a `step`, every objective is a whole multiple of it.
         """
         cluster, jobs = self.cluster, self.jobs
-        layout = trees.layout(certificate, ("cluster", "buckets", "servers", PIECES))
-        require(layout != PIECES or certificate["kind"] != "tree", "layout: has no trees")
-        require(layout == PIECES or not cluster.in_pieces, f"layout: must be {PIECES}")
+        layout = trees.layout(certificate, ("cluster", "buckets", "servers"))
         on_server = [("server", cluster.servers)]
         features = {**dict.fromkeys(("completion", *MODE), ()),
                     "server_workers": on_server, "server_ps": on_server}  # fmt: skip
@@ -257,12 +246,11 @@ class WindowProblem(ScenarioProblem):
         for before, after in pairwise(runs):
             apart = after[0] - before[1] - 1
             broken.note(-apart, rule["overlap"], name, after[0], says=("runs twice at once",))
-            if not cluster.in_pieces:
-                broken.note(apart, rule["pause"], name, after[0], says=("begins again",))
-                says = ("changes its workers",)
-                broken.note(before[2] != after[2], rule["change"], *at, says=says)
-                says = ("changes its parameter servers",)
-                broken.note(before[3] != after[3], rule["ps change"], *at, says=says)
+            broken.note(apart, rule["pause"], name, after[0], says=("begins again",))
+            says = ("changes its workers",)
+            broken.note(before[2] != after[2], rule["change"], *at, says=says)
+            says = ("changes its parameter servers",)
+            broken.note(before[3] != after[3], rule["ps change"], *at, says=says)
         missing, end = job.minibatches - done, max((run[1] for run in runs), default=None)
         is_due, says = bool(runs or cluster.must_complete), ("misses {} minibatches", missing)
         broken.note(is_due and missing, rule["work"], name, says=says)
@@ -310,9 +298,8 @@ class WindowPricing:
         multipliers: Mapping[str, Terms] | None = None,
     ) -> None:  # fmt: skip
         self.cluster, self.jobs, self.multipliers = cluster, jobs, multipliers or {}
-        self.by_server, self.pausing = layout == "servers", layout == PIECES
-        modes = [() if self.pausing else cluster.modes(job) for job in jobs]
-        self.modes = [sorted(listed, key=itemgetter(0)) for listed in modes]
+        self.by_server = layout == "servers"
+        self.modes = [sorted(cluster.modes(job), key=itemgetter(0)) for job in jobs]
         self.kinds = {("w", w): demand for w, (demand, _) in cluster.workers.items()}
         self.kinds |= {("p", p): size for p, (size, _) in cluster.ps.items()}
         steps = [common_step(demands) for demands in zip(*self.kinds.values(), strict=True)]
@@ -357,25 +344,10 @@ class WindowPricing:
 
         def respond(position: int, limits: Limits) -> Interval | None:
             cost = _rounded_cost(job := self.jobs[position], scale)
-            if self.pausing:
-                ends = self._cheapest_slots(position, paid, cost)
-            else:
-                ends = self._window(
-                    position, limits, paid, last, cost, multipliers.get(job.name, {})
-                )
+            ends = self._window(position, limits, paid, last, cost, multipliers.get(job.name, {}))
             return ends and Interval(*(Fraction(end, scale) for end in ends)).times(sign)
 
         return point(-idle).times(sign), respond
-
-    def _cheapest_slots(self, at: int, paid: Any, cost: Cost) -> Ends:
-        """Best response of a job whose slots need not touch; see `cheapest`."""
-        job = self.jobs[at]
-        unit = {kind: [b - a for a, b in pairwise(paid[*kind, ""])] for kind in self.kinds}
-        best = None if self.cluster.must_complete else 0
-        options = ways(self.cluster.slot_ways(job))
-        return cheapest_slots(
-            job.first, self.cluster.last, job.minibatches, options, unit, cost, best
-        )
 
     def _window(
         self, at: int, limits: Limits, paid: Any, last: int, cost: Cost, terms: Mapping[Any, int]

@@ -190,7 +190,7 @@ class FamilyModels:
     """What a family offers on this floor: ``MODELS`` of its ``offline.py``."""
 
     forms: Forms
-    """Ways to write each formulation that has a program, all with the same optimum; ``printed`` is
+    """Ways to write each formulation, all with the same optimum; ``printed`` is
     the paper's."""
     build_offline: Callable[..., OfflineProgram[Any]]
     """``(instance, formulation, *, form, relax, commitments, incumbent, policy)``: all blocks, the
@@ -252,7 +252,7 @@ def offline_program(
     with_form = (name for name, known in forms.items() if form in known)
     chosen = next(with_form, next(iter(forms)))
     if formulation is not None:
-        chosen = formulation_with_program(instance, formulation)
+        chosen = instance.check_formulation(formulation)
     if form is not None and form not in forms[chosen]:
         rule = f"must be {' or '.join(forms[chosen])} in the formulation {chosen}"
         others = [name for name, known in forms.items() if form in known]
@@ -260,14 +260,6 @@ def offline_program(
     program = models.build_offline(instance, chosen, form=form, **build)
     program.settings = {"form": form, **build}
     return program
-
-
-def formulation_with_program(instance: Instance, formulation: str | None) -> str:
-    """Return the formulation that is asked for; `InputError` if it has bounds but no program."""
-    chosen, forms = instance.check_formulation(formulation), family_models(instance.family).forms
-    if chosen not in forms:
-        raise InputError("formulation", chosen, f"has no program; {' and '.join(forms)} have one")
-    return chosen
 
 
 def check_size(instance: Instance, jobs: Sequence[int] | None = None) -> None:
@@ -281,7 +273,7 @@ def subproblem(
     instance: Instance, job: JobRecord, formulation: str | None = None, **build: object
 ) -> Subproblem:
     """The subproblem of a job (its record, name or position), found by the instance's word."""
-    position, chosen = instance.position_of(job), formulation_with_program(instance, formulation)
+    position, chosen = instance.position_of(job), instance.check_formulation(formulation)
     builder = family_models(instance.family).build_subproblem
     if builder is None:
         raise InputError("family", instance.family, "must be one with subproblems")
@@ -295,7 +287,7 @@ def dual_program(
     builder = family_models(instance.family).build_dual
     if builder is None:
         raise InputError("family", instance.family, "must be one whose paper states a dual")
-    return builder(instance, formulation_with_program(instance, formulation), **build)
+    return builder(instance, instance.check_formulation(formulation), **build)
 
 
 def convex_program(instance: Instance, slot: int, **build: object) -> Any:

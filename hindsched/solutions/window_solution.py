@@ -85,8 +85,8 @@ class WindowSolution(Solution):
     """Rows by job; rows that continue each other are one.
 
     A feasible job has one row, or several that together are one window with one unchanging
-    placement. Rows that pause, resize or move a job are well-formed: that is what preemptive and
-    elastic baselines do, whose solutions are of a ``preemptive`` formulation.
+    placement. Rows that pause, resize or move a job are well-formed, though no feasible schedule:
+    that is what preemptive baselines do.
     """
 
     always_typed: ClassVar[bool] = False

@@ -27,16 +27,10 @@ class FamilySolvers(ABC):
 
     layouts: ClassVar[tuple[str, ...]]
     """Names of its layouts of the linking rows, the default first; one row a server: servers."""
-    rivals_bound: ClassVar[tuple[str, str] | None] = None
-    """Method and formulation of the bound for baselines that may do what the problem forbids."""
 
     @abstractmethod
     def build_oracle(self, instance: Any, formulation: str, layout: str) -> PricingOracle:
         """Build the oracle of a formulation on one of the layouts."""
-
-    def first_layout(self, formulation: str) -> str:
-        """Layout in which a formulation is bounded."""
-        return self.layouts[0]
 
     def tree_layouts(self, instance: Instance, formulation: str) -> tuple[str, ...]:
         """Layouts that are branched on, the first first; empty if none is.
@@ -66,7 +60,7 @@ def build_oracle(
 ) -> PricingOracle:
     """Build the oracle of an instance's family, by default of its default formulation.
 
-    `rows` is one of the `row_layouts`, by default the formulation's first: certificates use one
+    `rows` is one of the `row_layouts`, by default the first: certificates use one
     aggregated over identical servers where that costs nothing; ``"servers"`` has one row a server,
     for schedules.
     """
@@ -74,7 +68,7 @@ def build_oracle(
     if rows is not None and rows not in layouts:
         raise InputError("rows", rows, f"must be {' or '.join(layouts)}")
     chosen = instance.check_formulation(formulation)
-    return family.build_oracle(instance, chosen, rows or family.first_layout(chosen))
+    return family.build_oracle(instance, chosen, rows or layouts[0])
 
 
 def placing_oracle(instance: Instance, formulation: str | None = None) -> PlacingOracle:

@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console
 
 import hindsched as hs
-from hindsched.analysis import tasks
-from hindsched.analysis.compare import compare, plan_tasks, progress_bar, ratio
+from hindsched.analysis.compare import compare, progress_bar, ratio
 from hindsched.cli.app import run
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import write
@@ -134,15 +133,6 @@ def test_the_time_limit_of_bench_is_for_runs_too(tmp_path, capsys):
     ratios = {row["algorithm"]: row["ratio"] for row in again["instances"][0]["algorithms"]}
     assert ratios[f"{own}:Slow"] is None
     assert ratios["fifo"] is not None
-
-
-@pytest.mark.parametrize(("algorithm", "needed"), [("batchsched", False), ("drf", True)])
-def test_the_rivals_problem_is_bounded_only_where_a_rival_runs(algorithm, needed):
-    """It is a second solve, with a limit of its own."""
-    instance = hs.generate("batchsched", jobs=2)
-    [solve, *_] = plan_tasks([instance], [algorithm])
-    assert solve.has_rivals is needed
-    assert (tasks.run_task(instance, solve)["rivals"] is not None) is needed
 
 
 def test_progress_says_something_every_few_seconds(monkeypatch):

@@ -1,4 +1,4 @@
-"""Optima of batchsched's own subproblems, and of jobs in pieces, by trying all placements."""
+"""Optima of batchsched's own subproblems by trying all placements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tests.brute_force.in_pieces import least_cost
 from tests.second_opinion.settle import placements
 
 EPS = 1e-9
@@ -63,21 +62,3 @@ def cheapest_placement(problem: dict[str, Any]) -> float:
                 continue
             best = min(best, sum(delta[h][r] * use[h][r] for h in servers for r in resources))
     return best
-
-
-def optimum_in_pieces(instance: Any) -> float:
-    """Least ``sum w (t + d)`` where a job's slots need not touch and its placement may change."""
-    ways = [
-        [(float(1 / slots), use) for slots, use in placements(instance, job)]
-        for job in instance.jobs
-    ]
-    last = max(job.arrival for job in instance.jobs) + sum(
-        math.ceil(1 / max(rate for rate, _ in options)) for options in ways
-    )
-
-    def cost(j: int, end: int) -> float:
-        return float(instance.jobs[j].weight * (end + 1))
-
-    firsts = [job.arrival for job in instance.jobs]
-    room = tuple(capacities(instance))
-    return least_cost(ways, room, firsts, cost, [math.inf] * len(ways), last)

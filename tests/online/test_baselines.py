@@ -1,17 +1,14 @@
-"""Baselines of the families whose jobs run over time: schedules worked by hand, shares, gangs."""
+"""Baselines of the families whose jobs run over time: schedules worked by hand."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER
 from hindsched.instances.io import parse_instance
-from hindsched.online.baselines.fair_rounds import Present, finish_time_shares, max_min_shares
 from hindsched.online.oasis.dynamics import OasisCluster
 from hindsched.online.simulator import simulate
 from tests.strategies.batchsched import SLOT_SECONDS
@@ -96,25 +93,9 @@ def edge(*jobs: tuple[Any, ...], cloud: int = 50) -> Any:
 
 OPEN, SURE = {"resource_guarantee": False}, {"resource_guarantee": True}
 FOUR = (("j1", 1, 3, 2), ("j2", 1, 2, 3), ("j3", 1, 1, 1), ("j4", 2, 4, 1))
-PAIR = (("a", 1, 4, 2), ("b", 1, 4, 2))
 OWN = {"a": (2, 1), "b": (2, 1)}
 AT_EDGE = (("long", 1, 2, 4, 2), ("short", 2, 1, 2, 1), ("pair", 3, 2, 1, 2))
 CASES: dict[str, tuple[Any, str, dict[str, Any], dict[str, Any]]] = {
-    # 1: j1 2, j2 1, j3 1. 2: j1 1, j4 1, and j2 saves most by the second. 5: j1 2, j4 2.
-    "optimus": (oasis(*FOUR), "optimus", {}, {"j1": 5, "j2": 4, "j3": 1, "j4": 5}),
-    # 1: j3 on 1, j1 on 3. 2: j1 on 3 ends, j4 on 1. 3: j4 (3 left) before j2. Then j2 alone.
-    "srpt": (oasis(*FOUR), "shortest-remaining", {}, {"j1": 2, "j2": 6, "j3": 1, "j4": 3}),
-    # 1: j1 3, j2 1. 2: j3 1, j4 3. 3: j2 2, j1 2. 4: j2 2, j4 2. 5: j1 3, j2 1.
-    "least-attained": (oasis(*FOUR), "least-attained", {}, {"j1": 5, "j2": 5, "j3": 2, "j4": 4}),
-    # Two jobs that need the whole server for two slots each take turns.
-    "gavel": (oasis(*PAIR), "gavel", {}, {"a": "1-1x4 3-3x4", "b": "2-2x4 4-4x4"}),
-    "themis": (oasis(*PAIR), "themis", {}, {"a": "1-1x4 3-3x4", "b": "2-2x4 4-4x4"}),
-    # Two jobs of up to four workers: 2 + 2 saves more than 4 + 0, 2 * 1.1 - 2 / sqrt(2).
-    "sia": (oasis(*PAIR), "sia", {}, {"a": "1-4x2", "b": "1-4x2"}),
-    # Beside its worker one PS is enough; elsewhere two would need more than there is.
-    "sia on one server": (
-        gangs((2, 1, 3), sizes=([(3, 5)], [(1, 3)], [2])), "sia", {}, {"j0": "2-4x1"},
-    ),
     "fifo: nobody overtakes": (
         gangs((1, 1, 3), (1, 2, 1), (2, 1, 1)), "fifo", {},
         {"j0": "1-3x1", "j1": "4-4x2", "j2": "5-5x1"},
@@ -183,10 +164,6 @@ CASES: dict[str, tuple[Any, str, dict[str, Any], dict[str, Any]]] = {
         edge(*AT_EDGE), "srtf", {"gangs": "drawn", "cloud": False},
         {"long": "1-1x1 5-7x1", "short": "2-3x1", "pair": "4-4x1"},
     ),
-    # long runs on two, then on one beside short; pair takes what short leaves, then both.
-    "srpt at the edge": (
-        edge(*AT_EDGE), "shortest-remaining", {}, {"long": 7, "short": 3, "pair": 4},
-    ),
     "all-cloud": (edge(("j", 3, 4, 2, None), cloud=6), "all-cloud", {}, {"j": "9-10x1"}),
     # Batches end in slots 2 and 4; the first is planned on slots 3-4, the second on 5-8. No worker
     # is left there for `same`, so that the next sub-round takes it.
@@ -195,37 +172,24 @@ CASES: dict[str, tuple[Any, str, dict[str, Any], dict[str, Any]]] = {
         "batchsche", {}, {"early": "3-4x1", "late": "5-6x1 7-8x1", "same": "9-11x1"},
     ),
 }  # fmt: skip
-"""Instance, rival, its settings, and the last slot of each job or its runs: slots and workers."""
+"""Instance, rival, its settings, and the runs of each job: slots and workers."""
+PAUSES_AND_CHANGES = {"(2a)", "(3f)", "(3h)", "(3l)"}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_schedules_by_hand(case: str) -> None:
     instance, rival, settings, expected = CASES[case]
     run = simulate(instance, rival, settings=settings)
-    assert run.violations == []
+    broken = {violation.rule for violation in run.solution.violations()}
+    assert broken <= (set() if run.in_feasible_set else PAUSES_AND_CHANGES)
     rows, actual = run.solution.assignments(), {}
-    for name, due in expected.items():
+    for name in expected:
         runs = {run.solution.run_of(row) for row in rows[name] if "ps" not in row or "to" in row}
         spans = sorted(f"{first}-{last}x{n:g}" for first, last, n in runs if n)
-        actual[name] = run.solution.completion(name) if type(due) is int else " ".join(spans)
+        actual[name] = " ".join(spans)
     assert actual == expected
-    in_one_piece = all(type(due) is str and " " not in due for due in expected.values())
-    assert (
-        in_one_piece
-        or rival == "batchsche"
-        or instance.family == "oasis"
-        or (not run.in_feasible_set)
-    )
-
-
-def test_who_waits_for_workers_in_sia() -> None:
-    """A third job would have one worker at the price of two: idle = 1.1 lets it wait."""
-    first = {}
-    for idle in (1.1, 2.0):
-        run = simulate(oasis(*PAIR, ("c", 1, 4, 2)), "sia", settings={"idle": idle})
-        rows = run.solution.assignments().values()
-        first[idle] = sum(row["from"] == 1 for given in rows for row in given)
-    assert first == {1.1: 2, 2.0: 3}
+    in_one_piece = all(" " not in due for due in expected.values())
+    assert in_one_piece or rival == "batchsche" or not run.in_feasible_set
 
 
 @pytest.mark.parametrize(
@@ -259,29 +223,3 @@ def test_baselines_of_oasis_with_fixed_sizes(
         assert run.objective == pytest.approx(5 + 16 + 5 + 6)
         nets = {row["job"]: row["net"] for row in run.report["admissions"]}
         assert nets == pytest.approx({"j1": 9, "j2": 13, "j3": 2, "j4": 5})
-
-
-def present(use: Any, left: Any, total: Any = None, waited: Any = None) -> Present:
-    slots = np.array(left, dtype=float)
-    return Present(
-        np.array(use, dtype=float),
-        slots,
-        slots if total is None else np.array(total, dtype=float),
-        np.zeros(len(slots)) if waited is None else np.array(waited, dtype=float),
-    )
-
-
-def test_max_min_shares_of_a_whole_and_a_half_cluster() -> None:
-    """An equal part is half the time to the job that needs all, all of it to the other."""
-    jobs = present([[1.0, 0.5]], [3, 3])
-    assert jobs.equal == pytest.approx([0.5, 1.0])
-    assert max_min_shares(jobs) == pytest.approx([0.5, 1.0], abs=1e-5)
-
-
-def test_finish_time_shares() -> None:
-    """Two jobs of the whole cluster: equal ones share equally, whoever waited gets more."""
-    assert finish_time_shares(present([[1, 1]], [4, 4])) == pytest.approx([0.5, 0.5], abs=1e-4)
-    # (4 / x) / 8 = (2 + 1 / (1 - x)) / 2 at x = 1 - sqrt(1/2).
-    waited = present([[1, 1]], [4, 1], waited=[0, 2])
-    root = math.sqrt(0.5)
-    assert finish_time_shares(waited) == pytest.approx([1 - root, root], abs=1e-4)

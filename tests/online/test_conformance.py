@@ -86,19 +86,10 @@ def check_card(instance, name, transcript):
                 assert not rows or slot == reveal[job], f"{job} is decided about in slot {slot}"
 
 
-WITHOUT_PROGRAM = {
-    "batchsched": ["preemptive"], "astraea": ["optional,preemptive", "must-complete,preemptive"],
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(("family", "name"), REGISTERED)
 def test_every_formulation_is_obeyed_or_relaxed(family, name):
     instance = known(family)
     for formulation in instance.formulations:
-        if name == "reoptimise" and formulation in WITHOUT_PROGRAM.get(family, ()):
-            with pytest.raises(InputError, match="has no program"):  # to solve again
-                simulate(instance, name, formulation=formulation)
-            continue
         run = simulate(instance, name, formulation=formulation)
         assert not (run.in_feasible_set and run.violations), (formulation, run.violations)
 
@@ -125,7 +116,6 @@ SETTINGS = {
     ("oasis", "rrh"): [("threshold", float("nan"))],
     ("oasis", "reoptimise"): [("nodes", 0)],
     ("oasis", "dual-price"): [("iterations", 0)],
-    ("oasis", "sia"): [("power", 0.5), ("idle", 1.0), ("nodes", 0)],
     ("oasis", "fifo"): [("gangs", "widest"), ("order", "weight")],
     ("batchsched", "batchsched"): [
         ("alpha", 0), ("price_base", 1.0), ("price_base", INFINITE), ("density_scale", 0),

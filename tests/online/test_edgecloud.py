@@ -130,8 +130,7 @@ def test_extra_speed_by_hand():
     assert fast.slack >= -1e-9
 
 
-PROGRAMS = ("gavel", "themis", "sia")
-SLOW = ("reoptimise", "dual-price", *PROGRAMS)
+SLOW = ("reoptimise", "dual-price")
 FAST = [name for name in algorithms("edgecloud") if name not in SLOW]
 LIMITED = tiny_instances(
     max_jobs=5, max_chunks=3, storage=True, finite_ps=True, clouds=(None, 1, 2)

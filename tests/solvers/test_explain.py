@@ -120,12 +120,11 @@ def test_what_does_not_belong_together_is_refused(monkeypatch):
 
 
 def test_a_schedule_that_ends_after_all_priced_slots_is_explained():
-    """In the layout ``preemptive`` that was an index out of bounds."""
     late = 0
     for seed in range(3):
         instance = hs.generate("batchsched", preset="small", seed=seed)
         solution = hs.simulate(instance, "batchsched").solution
-        oracle = build_oracle(instance, rows="preemptive")
+        oracle = build_oracle(instance)
         found = explain(solution, certify(oracle, np.zeros(oracle.rows.size)))
         late += (
             solution.objective() > 0

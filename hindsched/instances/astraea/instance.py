@@ -16,7 +16,7 @@ from pydantic import Field, StrictInt
 
 from hindsched.arrays import Floats, Ints
 from hindsched.instances import base
-from hindsched.instances.modes import PREEMPTIVE, WindowInstance
+from hindsched.instances.modes import WindowInstance
 
 WORKER, PS = "worker", "ps"  # names of the single types when an instance gives bare numbers
 
@@ -35,7 +35,7 @@ TypedPositive = base.Positive | dict[str, base.Positive]
 AstraeaUtility = Annotated[base.LinearUtility | base.PowerUtility, Field(discriminator="kind")]
 
 OBLIGATIONS = ("optional", "must-complete")
-WRITINGS = ("modes", "literal", PREEMPTIVE)
+WRITINGS = ("modes", "literal")
 
 
 class AstraeaTenant(base.Record):

@@ -15,7 +15,7 @@ from pydantic import Field
 from hindsched.arrays import Floats
 from hindsched.instances import base
 from hindsched.instances.decimals import NEAR, times
-from hindsched.instances.modes import PREEMPTIVE, WindowInstance, ps_for
+from hindsched.instances.modes import WindowInstance, ps_for
 
 MOST_DURATION = 1_000_000
 """Jobs that cannot end within so many slots are mistakes: they would only exhaust the memory."""
@@ -71,7 +71,7 @@ class BatchschedInstance(WindowInstance):
     """
 
     sense: ClassVar[Literal["max", "min"]] = "min"
-    formulations: ClassVar[tuple[str, ...]] = ("modes", "literal", PREEMPTIVE)
+    formulations: ClassVar[tuple[str, ...]] = ("modes", "literal")
 
     family: Literal["batchsched"] = "batchsched"
     architecture: Literal["parameter-server", "ring-allreduce"]

@@ -26,8 +26,6 @@ from hindsched.online.astraea.paper import Astraea, AstraeaLiteral, most_a_unit
 from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.baseline import FixedWidth
 from hindsched.online.baselines.cluster import Placement
-from hindsched.online.baselines.ranked import comparable
-from hindsched.online.baselines.relaxing_baselines import relaxing_baselines
 from hindsched.online.cluster_state import whole_window
 from hindsched.online.engines.batching import Admission, Alpha
 from hindsched.online.engines.dual_price import RESIDUAL, DualPrice
@@ -79,7 +77,8 @@ class GandivaFair(FixedWidth):
         }
 
         def order(name: str) -> tuple[bool, float]:
-            return tickets[name] <= 0, comparable(self._passes[name])
+            equal_in_twelve_digits = float(f"{self._passes[name]:.12g}")  # is a tie
+            return tickets[name] <= 0, equal_in_twelve_digits
 
         for name in sorted(self.jobs, key=order):
             gang = self.cluster.fixed_workers(self.jobs[name])
@@ -345,7 +344,6 @@ ONLINE = FamilyOnline(
         "batchsche": AstraeaBatchsche,
         "gandiva-fair": GandivaFair,
         "hived": Hived,
-        **relaxing_baselines(rigid=True),
     },
     state=AstraeaState,
     committed_rows=whole_window,

@@ -29,10 +29,6 @@ class AstraeaState(OptionalJobsState[AstraeaJob]):
         """A job that arrives at time r is told in slot r + 1, the first it may use."""
         return job.arrival + 1
 
-    def relaxed(self, formulation: str) -> str:
-        """Jobs may pause, resize and move."""
-        return f"{formulation.partition(',')[0]},preemptive"
-
 
 class AstraeaCluster(GangCluster):
     """Gangs of a fixed number of workers around one PS host.

@@ -1,17 +1,14 @@
-"""The frame of baselines over a `BaselineCluster`, and ``fifo``, ``drf`` and ``optimus``."""
+"""The frame of baselines over a `BaselineCluster`, and ``fifo`` and ``drf``."""
 
 from __future__ import annotations
 
-import heapq
-import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Any
 
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.online.base import family_online
-from hindsched.online.baselines.cluster import BaselineCluster, Gangs, Placement
+from hindsched.online.baselines.cluster import Gangs, Placement, ServerCluster
 from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
 
 
@@ -169,6 +166,8 @@ class Drf(Baseline):
         placement to its end, so that nothing is paused or resized.
     """
 
+    cluster: ServerCluster
+
     def __init__(self, static: bool = False) -> None:
         self.static = static
         self.relaxes_constraints = not static and type(self).relaxes_constraints  # type: ignore[misc]
@@ -181,9 +180,7 @@ class Drf(Baseline):
         self.held = {**self.held, **progressive_filling(self.cluster, waiting)}
 
 
-def progressive_filling(
-    cluster: BaselineCluster[Any], jobs: dict[str, object]
-) -> dict[str, Placement]:
+def progressive_filling(cluster: ServerCluster, jobs: dict[str, JobRecord]) -> dict[str, Placement]:
     """Book workers one by one, always for the smallest dominant share that can still grow.
 
     What each of `jobs`, which are in the order of arrival, then holds, if anything.
@@ -202,48 +199,3 @@ def progressive_filling(
         held[name] = extended
         share[name] = cluster.dominant_share(job, extended.num_workers)
     return held
-
-
-class Optimus(Baseline):
-    """Each job gets one worker; every further one goes where it saves most time for its share.
-
-    After Peng et al., "Optimus" (EuroSys 2018), from its allocation rule as it is commonly told;
-    the full text was not at hand. At every arrival and completion all is allocated anew. First
-    every job gets one worker, with the parameter servers it then needs, in the order of remaining
-    slots x dominant share on one worker. Then one worker more goes, again and again, to the job
-    whose remaining time falls most a unit of the dominant share of one of its workers, until no
-    worker fits or none saves time. Remaining time is remaining work over the speed of so many
-    workers on the empty cluster. What it is not: Optimus fits speed and remaining work from loss
-    curves, which a job here tells when it arrives; it adds workers and parameter servers apart,
-    where here the servers follow from the workers; and it stops at the first worker that does not
-    help, also where several together would.
-    """
-
-    def reallocate(self) -> None:
-        """One worker each, then by marginal gain."""
-        self.release_all()
-        for name in sorted(self.jobs, key=lambda name: self._time(name, 1) * self._share(name)):
-            self.hold(name, 1)
-        queue = [(-self._gain(name), order, name) for order, name in enumerate(self.held)]
-        heapq.heapify(queue)
-        while queue:
-            gain, order, name = heapq.heappop(queue)
-            grown = self.cluster.extend(self.jobs[name], self.held[name]) if gain < 0 else None
-            if grown is not None:
-                self.held[name] = grown
-                heapq.heappush(queue, (-self._gain(name), order, name))
-
-    def _gain(self, name: str) -> float:
-        """Slots that one worker more saves, a unit of dominant share; 0 for none."""
-        held = self.held[name].num_workers
-        if held >= self.cluster.max_workers(self.jobs[name]):
-            return 0.0
-        return (self._time(name, held) - self._time(name, held + 1)) / self._share(name)
-
-    def _share(self, name: str) -> float:
-        return max(1e-12, self.cluster.dominant_share(self.jobs[name], 1))
-
-    def _time(self, name: str, workers: int) -> float:
-        """Remaining slots on so many workers."""
-        speed = self.cluster.speed(self.jobs[name], workers)
-        return self.remaining[name] / speed if speed else math.inf

@@ -88,13 +88,6 @@ class BaselineCluster(ABC, Generic[Job]):
         """Book so many workers and their parameter servers (PSs) where there is room, or None."""
 
     @abstractmethod
-    def extend(self, job: Job, placement: Placement | None) -> Placement | None:
-        """Book one worker more, and the PSs it then needs, to what the job holds.
-
-        What it holds then; None, and nothing is changed, if that does not fit.
-        """
-
-    @abstractmethod
     def book(self, job: Job, placement: Placement) -> None:
         """Book a known placement (one that was released before and fits)."""
 
@@ -148,14 +141,6 @@ class BaselineCluster(ABC, Generic[Job]):
         return gang_width(self.gangs, lambda: self.drawn_workers(job), self.max_workers(job))
 
     @abstractmethod
-    def shares(self, job: Job, workers: int) -> Floats:
-        """Share of every resource's total that `workers` workers and their PSs hold."""
-
-    def dominant_share(self, job: Job, workers: int) -> float:
-        """Largest share of any resource's total that `workers` workers and their PSs hold."""
-        return float(self.shares(job, workers).max(initial=0.0))
-
-    @abstractmethod
     def rows(
         self, slot: int, running: Mapping[str, tuple[Job, Placement]]
     ) -> dict[str, list[Assignment]]:
@@ -185,6 +170,13 @@ class ServerCluster(BaselineCluster[JobRecord]):
     @abstractmethod
     def ps_needed(self, job: JobRecord, workers: int) -> int:
         """PSs that so many workers need where they do not stand on one server."""
+
+    @abstractmethod
+    def extend(self, job: JobRecord, placement: Placement | None) -> Placement | None:
+        """Book one worker more, and the PSs it then needs, to what the job holds.
+
+        What it holds then; None, and nothing is changed, if that does not fit.
+        """
 
     def change(self, job: JobRecord, placement: Placement, sign: int) -> None:
         """Add `sign` times a placement's resources to what is free."""
@@ -218,6 +210,10 @@ class ServerCluster(BaselineCluster[JobRecord]):
         return np.concatenate([
             np.divide(use, total, where=total > 0, out=np.zeros(total.size)) for use, total in parts
         ])  # fmt: skip
+
+    def dominant_share(self, job: JobRecord, workers: int) -> float:
+        """Largest share of any resource's total that `workers` workers and their PSs hold."""
+        return float(self.shares(job, workers).max(initial=0.0))
 
     def drawn_workers(self, job: JobRecord) -> int:
         """Requested in the file, else drawn from 1..min(30, most workers)."""

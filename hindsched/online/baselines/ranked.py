@@ -1,115 +1,22 @@
-"""Jobs served in the order of a key: ``shortest-remaining``, ``least-attained``, Tiresias.
-
-The first two are yardsticks that every family has; they look at no weights, utilities or deadlines:
-they say what order alone is worth.
-"""
+"""Jobs served in the order of a key: ``srtf`` of edgecloud, Tiresias."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
 
 from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.online.baselines.baseline import FixedWidth
-from hindsched.online.baselines.cluster import Gangs
-from hindsched.online.protocol import Capabilities, Decision, Environment, Natural
-
-
-def comparable(total: float) -> float:
-    """A sum of many terms in twelve digits: sums that are equal exactly stay ties."""
-    return float(f"{total:.12g}")
+from hindsched.online.baselines.cluster import Gangs, ServerCluster
+from hindsched.online.protocol import Decision, Environment, Natural
 
 
 class Ranked(FixedWidth):
     """At every event the jobs are ranked and placed in turn; those that are not placed pause.
 
-    Progress is kept and pausing is free. A job that stays keeps its placement if that is still
-    free.
-
-    Parameters
-    ----------
-    elastic : bool
-        Give each job in turn as many workers as it can use and as fit. Without, all of its fixed
-        number of workers or none.
-    gangs : {"drawn", "half", "ideal"}
-        That number where jobs are not elastic, see `hindsched.online.baselines.cluster.Gangs`.
-    """
-
-    def __init__(self, elastic: bool = True, gangs: Gangs = "ideal") -> None:
-        super().__init__("ideal" if elastic else gangs)
-        self.elastic = elastic
-
-    @abstractmethod
-    def key(self, name: str) -> tuple[float, ...]:
-        """Smaller is first; ties go to the earlier arrival."""
-
-    def width(self, job: JobRecord) -> int:
-        """Workers that a job is given if they fit."""
-        return self.cluster.max_workers(job) if self.elastic else self.cluster.fixed_workers(job)
-
-    def reallocate(self) -> None:
-        """Rank all jobs and place them in turn."""
-        ranked = sorted(self.jobs, key=self.key)
-        before = self.release_all()
-        for name in ranked:
-            width = self.width(self.jobs[name])
-            if self.resume(name, before, width):
-                continue
-            if self.hold(name, width) or (self.elastic and self.hold(name, width - 1, fewer=True)):
-                self.placed_anew(name)
-
-
-class ShortestRemaining(Ranked):
-    """Shortest remaining work first (SRPT): by the slots that a job still needs at full width.
-
-    The textbook rule, optimal for the mean completion time of one machine. No paper's algorithm: it
-    is Tiresias' 2D-SRSF without the factor of the job's resources and without restoring, and it is
-    elastic where jobs are.
-    """
-
-    def key(self, name: str) -> tuple[float, ...]:
-        """Remaining slots at full width on the empty cluster."""
-        job = self.jobs[name]
-        return (self.remaining[name] / self.cluster.speed(job, max(1, self.width(job))),)
-
-
-class LeastAttained(Ranked):
-    """Least attained service first (foreground-background): by dominant share x slots had so far.
-
-    The textbook rule for unknown durations, asked anew in every slot. It is Tiresias-L without
-    queues, so that jobs of equal service take turns; pausing costs nothing here.
-    """
-
-    card: ClassVar[Capabilities] = Capabilities(knows_durations=False)
-    every_slot = True
-
-    def start(self, environment: Environment) -> None:
-        """Begin with an empty cluster."""
-        super().start(environment)
-        self._attained: dict[str, float] = {}
-
-    def key(self, name: str) -> tuple[float, ...]:
-        """Service so far: dominant share x slots."""
-        return (comparable(self._attained.get(name, 0.0)),)
-
-    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> Decision:
-        """Account for what runs."""
-        decision = super().step(slot, arrivals)
-        for name, placement in self.held.items():
-            service = self.cluster.dominant_share(self.jobs[name], placement.num_workers)
-            self._attained[name] = self._attained.get(name, 0.0) + service
-        return decision
-
-
-class Tiresias(Ranked):
-    """Shortest remaining service first, as batchsched's paper words it (2D-SRSF).
-
-    The key is remaining slots x GPUs (the dominant share stands for the GPUs of any cluster):
-    smaller first. A job gets all of its fixed number of workers or none; running jobs that are no
-    longer placed are paused, keeping their progress. A job that stays keeps its placement if that
-    is still free. Left out: that skewed models are placed on few machines.
+    A job gets all of its fixed number of workers or none. Progress is kept, and a job that stays
+    keeps its placement if that is still free.
 
     Parameters
     ----------
@@ -123,18 +30,51 @@ class Tiresias(Ranked):
     relaxes_constraints = True
 
     def __init__(self, restore_slots: Natural = 0, gangs: Gangs = "ideal") -> None:
-        super().__init__(elastic=False, gangs=gangs)
+        super().__init__(gangs)
         self.restore_slots = restore_slots
 
+    @abstractmethod
     def key(self, name: str) -> tuple[float, ...]:
-        """Smaller is first."""
+        """Smaller is first; ties go to the earlier arrival."""
+
+    def remaining_slots(self, name: str) -> float:
+        """Slots that a job still needs with its workers on the empty cluster."""
         job = self.jobs[name]
-        workers = self.cluster.fixed_workers(job)
-        left = self.remaining[name] / self.cluster.speed(job, workers)
-        return (left * self.cluster.dominant_share(job, workers),)
+        workers = max(1, self.cluster.fixed_workers(job))
+        return self.remaining[name] / self.cluster.speed(job, workers)
+
+    def reallocate(self) -> None:
+        """Rank all jobs and place them in turn."""
+        ranked = sorted(self.jobs, key=self.key)
+        before = self.release_all()
+        for name in ranked:
+            width = self.cluster.fixed_workers(self.jobs[name])
+            if not self.resume(name, before, width) and self.hold(name, width):
+                self.placed_anew(name)
 
 
-class TiresiasL(Tiresias):
+class Tiresias(Ranked):
+    """Shortest remaining service first, as batchsched's paper words it (2D-SRSF).
+
+    The key is remaining slots x GPUs (the dominant share stands for the GPUs of any cluster):
+    smaller first. Left out: that skewed models are placed on few machines.
+
+    Parameters
+    ----------
+    restore_slots, gangs
+        As in `Ranked`.
+    """
+
+    cluster: ServerCluster
+
+    def key(self, name: str) -> tuple[float, ...]:
+        """Remaining slots times dominant share."""
+        job = self.jobs[name]
+        share = self.cluster.dominant_share(job, self.cluster.fixed_workers(job))
+        return (self.remaining_slots(name) * share,)
+
+
+class TiresiasL(Ranked):
     """Least attained service in queues: ranked by queue, then by arrival.
 
     The discretised policy of Gu et al., "Tiresias: A GPU cluster manager for distributed deep
@@ -146,10 +86,8 @@ class TiresiasL(Tiresias):
     limits : list of float
         Attained service in worker-hours at which a job moves to the next queue. The authors'
         simulator uses one limit of 3250 GPU-seconds, 0.9 GPU-hours.
-    restore_slots : int
-        As in `Tiresias`.
-    gangs : {"drawn", "half", "ideal"}
-        Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
+    restore_slots, gangs
+        As in `Ranked`.
     """
 
     def __init__(

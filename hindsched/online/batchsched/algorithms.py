@@ -29,11 +29,10 @@ from hindsched.json_types import JsonObject
 from hindsched.models.base import Subproblem, subproblem
 from hindsched.models.windows.sets import num_columns
 from hindsched.online.base import FamilyOnline
-from hindsched.online.baselines.baseline import Drf, Fifo
+from hindsched.online.baselines.baseline import Fifo
 from hindsched.online.baselines.cluster import largest_share
 from hindsched.online.baselines.ranked import Tiresias, TiresiasL
-from hindsched.online.baselines.relaxing_baselines import relaxing, relaxing_baselines
-from hindsched.online.batchsched.baselines import AntMan, Wspt
+from hindsched.online.batchsched.baselines import AntMan, BatchschedDrf, Wspt
 from hindsched.online.batchsched.dynamics import BatchschedCluster, BatchschedState
 from hindsched.online.cluster_state import whole_window
 from hindsched.online.engines.batching import (
@@ -394,13 +393,12 @@ ONLINE = FamilyOnline(
         "dual-price": partial(BatchschedDualPrice, learning=RESIDUAL, expected=0),
         "reoptimise": BatchschedReoptimise,
         "fifo": Fifo,
-        "drf": relaxing(Drf),
+        "drf": BatchschedDrf,
         "antman": AntMan,
         "tiresias": Tiresias,
         "tiresias-l": TiresiasL,
         "wspt": Wspt,
         "greedy-rtl": GreedyRtl,
-        **relaxing_baselines(rigid=True),
     },
     state=BatchschedState,
     committed_rows=whole_window,

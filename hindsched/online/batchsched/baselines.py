@@ -1,4 +1,4 @@
-"""``antman`` and ``wspt``: batchsched's baselines that no other family has."""
+"""``drf``, ``antman`` and ``wspt``: what batchsched's baselines have of their own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
 from hindsched.instances.modes import Modes, modes
 from hindsched.online import protocol
-from hindsched.online.baselines.baseline import Baseline
+from hindsched.online.baselines.baseline import Baseline, Drf
 from hindsched.online.baselines.cluster import Gangs
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solutions.window_solution import WindowRow
 from hindsched.solvers.families.batchsched.list_schedule import list_jobs
+
+
+class BatchschedDrf(Drf):
+    """`Drf`, which resizes and moves jobs that may not."""
+
+    relaxes_constraints = True
 
 
 class AntMan(Baseline):

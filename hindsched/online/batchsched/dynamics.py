@@ -27,10 +27,6 @@ class BatchschedState(ClusterState[BatchschedJob]):
         super().__init__(instance, environment)
         self._left = {job.name: Fraction(job.total_minibatches) for job in instance.jobs}
 
-    def relaxed(self, formulation: str) -> str:
-        """Jobs may pause, resize and move."""
-        return "preemptive"
-
     def add_row(self, name: str, row: Assignment) -> None:
         """Add a row and count the work that it does."""
         super().add_row(name, row)

@@ -15,8 +15,7 @@ from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJ
 from hindsched.online import protocol
 from hindsched.online.base import FamilyOnline
 from hindsched.online.baselines.cluster import Gangs
-from hindsched.online.baselines.ranked import Ranked, ShortestRemaining, TiresiasL
-from hindsched.online.baselines.relaxing_baselines import relaxing_baselines
+from hindsched.online.baselines.ranked import Ranked, TiresiasL
 from hindsched.online.cluster_state import this_slot
 from hindsched.online.edgecloud.batchsche import EdgecloudBatchsche
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
@@ -233,10 +232,10 @@ class _AtTheEdge(Ranked):
     def start(self, environment: protocol.Environment) -> None:
         """Begin with an idle edge."""
         super().start(environment)
-        self.cluster.offload = "waiting" if self.cloud else "never"  # type: ignore[attr-defined]
+        self.cluster.offload = self.cloud  # type: ignore[attr-defined]
 
 
-class Srtf(_AtTheEdge, ShortestRemaining):
+class Srtf(_AtTheEdge):
     """Shortest remaining time first, over gangs of edge workers that run all together or not.
 
     Parameters
@@ -248,11 +247,13 @@ class Srtf(_AtTheEdge, ShortestRemaining):
         Width of the gangs, see `hindsched.online.baselines.cluster.Gangs`.
     """
 
-    relaxes_constraints = True
-
     def __init__(self, cloud: bool = True, gangs: Gangs = "ideal") -> None:
-        super().__init__(elastic=False, gangs=gangs)
+        super().__init__(0, gangs)
         self.cloud = cloud
+
+    def key(self, name: str) -> tuple[float, ...]:
+        """Remaining slots."""
+        return (self.remaining_slots(name),)
 
 
 class EdgeTiresiasL(_AtTheEdge, TiresiasL):
@@ -269,7 +270,7 @@ class EdgeTiresiasL(_AtTheEdge, TiresiasL):
     def __init__(
         self, limits: Sequence[float] = (3250 / 3600,), cloud: bool = True, gangs: Gangs = "ideal"
     ) -> None:
-        TiresiasL.__init__(self, limits, 0, gangs)
+        super().__init__(limits, 0, gangs)
         self.cloud = cloud
 
 
@@ -332,7 +333,6 @@ ONLINE = FamilyOnline(
         "tiresias-l": EdgeTiresiasL,
         "batchsche": EdgecloudBatchsche,
         "all-cloud": AllCloud,
-        **relaxing_baselines(rigid=False),
     },
     state=EdgecloudState,
     committed_rows=this_slot,  # what has begun in the cloud goes on; the rest stays open

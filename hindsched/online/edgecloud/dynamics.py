@@ -12,16 +12,13 @@ without migration forbids, and moving costs no second upload.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
-from hindsched.arrays import Floats
 from hindsched.errors import InputError, Refused
 from hindsched.instances.base import MOST_COUNT
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
@@ -33,8 +30,6 @@ from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud import runs
 from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solutions.rows import read_span
-
-Offload = Literal["narrow", "waiting", "never"]
 
 STOP_KEYS = {"chunk", "to"}
 OPEN_ROWS = ({"chunk", "server", "worker", "from"}, STOP_KEYS, {"ps", "from"})
@@ -146,21 +141,17 @@ class EdgecloudState(ClusterState[EdgecloudJob]):
 class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
     """First free workers in the order of the servers, and any free PS.
 
-    To the cloud go jobs that no edge worker can serve, and by `offload` ``narrow``: a job that
-    holds fewer workers than it can use, once its data is there; as a whole, at the rate of zeta =
-    1, if it has not begun; else with what it has left, at the rate of zeta = 0, if the cloud is
-    unlimited. ``waiting``: a job that finds no workers when all its data is at the edge.
+    To the cloud go jobs that no edge worker can serve, and with `offload` those that have not begun
+    and find no workers when all their data is at the edge; as a whole.
     """
 
-    offload: Offload = "narrow"
+    offload = True
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.instance: EdgecloudInstance = environment.cluster
         self._free = [True] * len(self.instance.worker_list)
         self._ps = occupancy.ParameterServers(self.instance)
-        ps_kinds = sorted({kind for _, kind in self.instance.ps_counts})
-        self._ps_totals = {kind: self._ps.count(kind) for kind in ps_kinds}
         self._ps_booked: Counter[str] = Counter()  # jobs with workers, whether they have a PS yet
         self._site = occupancy.CloudSite(self.instance, self._ps)
         self._storage = occupancy.StorageLedger(self.instance)
@@ -169,14 +160,13 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
         self._chunks: dict[str, dict[int, int]] = {}  # of running jobs: worker -> chunk
         self._current: occupancy.Running = {}
         self._opens: set[int] = set()
-        self._rows: dict[str, list[Assignment]] = {}
         self._slot = 0
 
     # Time
 
     def turn(self, slot: int, arrivals: Sequence[EdgecloudJob]) -> bool:
         """Begin a slot: uploads that end and what changes in the cloud open room."""
-        self._slot, self._rows = slot, {}
+        self._slot = slot
         for job in arrivals:
             most = min(job.chunks, len(self.instance.workers_by_type.get(job.worker_type, ())))
             most = gang_width(self.gangs, partial(self.drawn_workers, job), most)
@@ -195,37 +185,23 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
         left: Mapping[str, Fraction],
     ) -> Collection[str]:  # fmt: skip
         """Jobs that the cloud serves from now on."""
-        gone = []
-        for name, job in jobs.items():
-            width = held[name].num_workers if name in held else 0
-            begun = left[name] < self.work(job)
-            endless = self.instance.cloud_workers(job.worker_type) is None
-            endless = endless and self.instance.cloud_ps(job.ps_type) is None
-            if not self._may_leave(job, width, begun):
-                continue
-            if not begun and (endless or not width):
-                self._site.add(self._slot, job)
-            elif endless:
-                last = self._slot + math.ceil(left[name] / job.chunks) - 1
-                spans = [(self._slot, last)] * job.chunks
-                self._rows[name] = occupancy.whole_job_rows(self.instance, spans, self._ps.cloud)
-            else:
-                continue
-            self._storage.end(name, self._slot - 1 if begun else 0)
-            gone.append(name)
+        gone = [
+            name for name, job in jobs.items()
+            if name not in held and left[name] == self.work(job) and self._leaves(job)
+        ]  # fmt: skip
+        for name in gone:
+            self._site.add(self._slot, jobs[name])
+            self._storage.end(name, 0)
         return gone
 
-    def _may_leave(self, job: EdgecloudJob, width: int, begun: bool) -> bool:
-        most, cloud = self._most[job.name], self.instance.cloud.name
-        if (width and width >= most) or not self.instance.has_cloud(job):
+    def _leaves(self, job: EdgecloudJob) -> bool:
+        """Whether a job that has not begun and holds nothing leaves for the cloud."""
+        if not self.instance.has_cloud(job):
             return False
-        if not most:
+        if not self._most[job.name]:
             return True
-        if self.offload == "narrow":
-            return self._is_ready(job, cloud)
         servers = (self.instance.servers[s].name for s, _ in self.instance.places(job))
-        waits = not width and not begun and all(self._is_ready(job, name) for name in servers)
-        return self.offload == "waiting" and waits
+        return self.offload and all(self._is_ready(job, name) for name in servers)
 
     def _is_ready(self, job: EdgecloudJob, server: str) -> bool:
         """Whether a server has the job's data."""
@@ -239,46 +215,31 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
 
     def place(self, job: EdgecloudJob, workers: int) -> Placement | None:
         """Book the first free workers whose server has the job's data, and a PS."""
-        workers_found = self._pick(job, [], workers)
-        if len(workers_found) < workers or not self._has_ps(job):
+        picked = self._pick(job, workers)
+        if len(picked) < workers or not self._has_ps(job):
             return None
-        placement = self._placement(workers_found)
+        places = (self.instance.worker_list[worker][0] for worker in picked)
+        counts = Counter(self.instance.servers[s].name for s in places)
+        placement = Placement(dict(counts), facts={"workers": picked})
         self.book(job, placement)
         return placement
-
-    def extend(self, job: EdgecloudJob, placement: Placement | None) -> Placement | None:
-        """Book one more worker, and a PS for the first."""
-        if placement is None:
-            return self.place(job, 1)
-        held = placement.facts["workers"]
-        added = self._pick(job, held, 1)
-        if not added:
-            return None
-        self._free[added[0]] = False
-        return self._placement(sorted([*held, *added]))
-
-    def _placement(self, workers: list[int]) -> Placement:
-        places = (self.instance.worker_list[worker][0] for worker in workers)
-        counts = Counter(self.instance.servers[s].name for s in places)
-        return Placement(dict(counts), facts={"workers": workers})
 
     def _has_ps(self, job: EdgecloudJob) -> bool:
         kind = job.ps_type
         bound = sum(self._ps.held[name][0] == kind for name in self._chunks)
         return self._ps.count(kind) > self._ps_booked[kind] - bound
 
-    def _pick(self, job: EdgecloudJob, held: list[int], more: int) -> list[int]:
+    def _pick(self, job: EdgecloudJob, count: int) -> list[int]:
         picked: list[int] = []
-        servers = [self.instance.worker_list[worker][0] for worker in held]
         for s, members in self.instance.places(job):
             if not self._is_ready(job, self.instance.servers[s].name):
                 continue
             free = [worker for worker in members if self._free[worker]]
             limit = self._reserved[job.name].get(s)
-            picked += free if limit is None else free[: limit - servers.count(s)]
-            if len(picked) >= more:
+            picked += free[:limit]
+            if len(picked) >= count:
                 break
-        return picked[:more]
+        return picked[:count]
 
     def book(self, job: EdgecloudJob, placement: Placement) -> None:
         """Book a placement that is known to fit."""
@@ -316,16 +277,6 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
         """Requested in the file, else one a chunk."""
         return job.requested_workers or job.chunks
 
-    def shares(self, job: EdgecloudJob, workers: int) -> Floats:
-        """Share of the edge's workers of each type, then of its PSs of each type."""
-        shares = [
-            workers / len(qualified) if kind == job.worker_type else 0.0
-            for kind, qualified in self.instance.workers_by_type.items()
-        ]
-        for kind, total in self._ps_totals.items():
-            shares.append(1 / total if workers and total and kind == job.ps_type else 0.0)
-        return np.array(shares)
-
     def rows(
         self, slot: int, running: Mapping[str, tuple[EdgecloudJob, Placement]]
     ) -> dict[str, list[Assignment]]:
@@ -345,7 +296,7 @@ class EdgecloudCluster(BaselineCluster[EdgecloudJob]):
             worker: (name, chunk)
             for name, chunks in self._chunks.items() for worker, chunk in chunks.items()
         }  # fmt: skip
-        parts = [self._rows, occupancy.run_changes(self.instance, slot, self._current, now)]
+        parts = [occupancy.run_changes(self.instance, slot, self._current, now)]
         self._current = now
         for name, (job, _) in running.items():
             if name not in self._ps.held:

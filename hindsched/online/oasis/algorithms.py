@@ -12,11 +12,8 @@ from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.json_types import JsonObject
 from hindsched.online import protocol
 from hindsched.online.base import FamilyOnline
-from hindsched.online.baselines.baseline import Drf, Fifo, Optimus
+from hindsched.online.baselines.baseline import Drf, Fifo
 from hindsched.online.baselines.cluster import largest_share
-from hindsched.online.baselines.fair_rounds import Gavel, Themis
-from hindsched.online.baselines.ranked import LeastAttained, ShortestRemaining
-from hindsched.online.baselines.sia import Sia
 from hindsched.online.cluster_state import OptionalJobsState, this_slot
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.engines.primal_dual import PrimalDual
@@ -246,12 +243,6 @@ ONLINE = FamilyOnline(
         "drf": Drf,
         "rrh": Rrh,
         "dorm": Dorm,
-        "shortest-remaining": ShortestRemaining,
-        "least-attained": LeastAttained,
-        "optimus": Optimus,
-        "gavel": Gavel,
-        "themis": Themis,
-        "sia": Sia,
     },
     state=OptionalJobsState,
     committed_rows=this_slot,  # workers are elastic

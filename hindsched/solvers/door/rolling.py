@@ -51,7 +51,7 @@ class RollingProgram:
         options: SolveOptions | None = None,
     ) -> None:  # fmt: skip
         self.cluster = cluster.with_jobs(())
-        self.formulation = base.formulation_with_program(cluster, formulation)
+        self.formulation = cluster.check_formulation(formulation)
         self.options = options or SolveOptions()
         self.slot = 1
         self._jobs: dict[str, Any] = {}

@@ -307,7 +307,7 @@ def test_prices_come_back_from_files_under_their_names(family: str) -> None:
 def test_prices_of_a_layout_mean_the_same_on_servers(family: str) -> None:
     """A layout that merges servers is a relaxation: never the better bound at the same prices."""
     for instance, oracle in problems(family):
-        if "servers" not in row_layouts(family) or oracle.layout == "preemptive":
+        if "servers" not in row_layouts(family):
             continue
         servers = build_oracle(instance, oracle.formulation, rows="servers")
         prices = some_prices(oracle, 1)

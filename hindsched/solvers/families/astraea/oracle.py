@@ -69,14 +69,6 @@ class AstraeaMerged(AstraeaOracle, windows.MergedOracle):
         return np.concatenate([np.repeat(array[None], servers, axis=0).ravel() for array in arrays])
 
 
-class AstraeaPieces(windows.PiecesOracle, AstraeaMerged):
-    """Best responses of jobs that may pause, move and resize, on all servers merged into one."""
-
-    def __init__(self, instance: AstraeaInstance, formulation: str | None = None) -> None:
-        super().__init__(instance, formulation)
-        self.prepare_pieces()
-
-
 class AstraeaServers(AstraeaOracle, windows.WindowServerOracle):
     """Best responses on real servers, exact; ties by completion, workers, the order of modes."""
 

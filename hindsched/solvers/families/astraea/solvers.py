@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from hindsched.instances.astraea.instance import AstraeaInstance
-from hindsched.instances.modes import PREEMPTIVE
 from hindsched.solvers.base import Method
 from hindsched.solvers.families.astraea.oracle import (
     AstraeaMerged,
     AstraeaOracle,
-    AstraeaPieces,
     AstraeaServers,
 )
 from hindsched.solvers.families.windows.solvers import WindowSolvers
@@ -17,14 +15,12 @@ from hindsched.solvers.families.windows.solvers import WindowSolvers
 class AstraeaSolvers(WindowSolvers):
     """What astraea offers the solvers."""
 
-    rivals_bound = ("bound", f"optional,{PREEMPTIVE}")
-
     def build_oracle(
         self, instance: AstraeaInstance, formulation: str, layout: str
     ) -> AstraeaOracle:
         """Build the oracle of a layout."""
-        oracles = {"servers": AstraeaServers, PREEMPTIVE: AstraeaPieces}
-        return oracles.get(layout, AstraeaMerged)(instance, formulation)
+        oracle = AstraeaServers if layout == "servers" else AstraeaMerged
+        return oracle(instance, formulation)
 
     def methods(self) -> dict[str, Method]:
         """The generic ones."""

@@ -20,7 +20,7 @@ from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance
 from hindsched.instances.decimals import common_step, exactly
-from hindsched.instances.modes import Modes, in_pieces
+from hindsched.instances.modes import Modes
 from hindsched.solutions.batchsched.solution import BatchschedSolution
 from hindsched.solvers.families.batchsched.list_schedule import smith_schedule
 from hindsched.solvers.families.windows import oracle as windows
@@ -56,7 +56,7 @@ class BatchschedOracle(windows.WindowOracle):
     def worth(self, solution: Any, job: JobRecord) -> float:
         """Weight x (last slot + 1)."""
         rows, completion = solution.rows.get(job.name, ()), solution.completion(job.name)
-        if completion is None or (len(rows) > 1 and not in_pieces(solution.formulation)):
+        if completion is None or len(rows) > 1:
             raise InputError("solution", job.name, "must run the job once, to its end")
         return float(job.weight) * (completion + 1)  # type: ignore[attr-defined]
 
@@ -89,15 +89,6 @@ class BatchschedMerged(BatchschedOracle, windows.MergedOracle):
         common = min(self._server_slots, self.slots)
         spread[:, :, :common] = by_slot[:, :common]
         return spread.ravel()
-
-
-class BatchschedPieces(windows.PiecesOracle, BatchschedMerged):
-    """Best responses of jobs that may pause, move and resize, on all servers merged into one."""
-
-    def __init__(self, instance: BatchschedInstance, formulation: str | None = None) -> None:
-        super().__init__(instance, formulation)
-        self.outside_costs = np.full(len(instance.jobs), math.inf)
-        self.prepare_pieces()
 
 
 class BatchschedServers(BatchschedOracle, windows.WindowServerOracle):

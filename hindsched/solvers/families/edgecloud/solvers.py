@@ -16,7 +16,6 @@ class EdgecloudSolvers(FamilySolvers):
     """What edgecloud offers the solvers."""
 
     layouts = ("groups", "types", "servers")
-    rivals_bound = ("bound", "literal")
 
     def build_oracle(
         self, instance: EdgecloudInstance, formulation: str, layout: str

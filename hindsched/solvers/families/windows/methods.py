@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hindsched.errors import SolveFailed
-from hindsched.instances.modes import in_pieces, modes
+from hindsched.instances.modes import modes
 from hindsched.solvers.base import build_oracle
 from hindsched.solvers.door.result import Result
 from hindsched.solvers.methods.base import solve_milp
@@ -17,10 +17,8 @@ MOST_COLUMNS = 50_000
 def solve_if_small(instance: Any, formulation: str, *given: Any, **build: Any) -> Result:
     """`solve_milp` for a program that is not large; ``auto`` goes on without another.
 
-    Each of a job's modes has a column for every start and server; jobs in pieces have no program.
+    Each of a job's modes has a column for every start and server.
     """
-    if in_pieces(formulation):
-        raise SolveFailed("jobs in pieces have no program")
     slots = build_oracle(instance, formulation).rows.sets[0].shape[-1]
     ways = sum(len(modes(instance, job)) for job in instance.jobs)
     columns = slots * ways * len(instance.servers)

@@ -3,8 +3,6 @@
 ``cluster``: rows (resource, slot) with the summed capacity. Every schedule on real servers is one
 on the merged server, so the bound is valid; part of what fragmentation costs is kept (no mode that
 the empty cluster cannot place, and at least the PSs that the best host needs).
-``preemptive``: the same rows; a job may use any slots, in each any placement that the rules of a
-slot allow: the formulation ``preemptive``, which only this layout bounds.
 ``servers``: rows (server, resource, slot), the paper's subproblem: one mode in one window on one
 placement. Its features are ``completion`` and ``start`` (slots), ``workers`` (N), ``worker_type``
 and ``ps_type`` (positions of the types, from 0), ``server_workers`` and ``server_ps``.
@@ -14,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,8 +36,8 @@ WORKER_TYPE, PS_TYPE = Feature("worker_type"), Feature("ps_type")
 ON_SERVER, PS_ON_SERVER = "server_workers", "server_ps"
 NO_ROWS = np.zeros(0, dtype=np.int64)
 Choices = tuple[Any, Floats]
-"""What a job may do: durations of modes, or rates of ways to run in a slot; demands, shape
-(choices, resources), of the merged server."""
+"""What a job may do: durations of modes; demands, shape (modes, resources), of the merged
+server."""
 
 
 class EndCosts(NamedTuple):
@@ -67,7 +65,6 @@ class WindowOracle(PricingOracle):
     def __init__(self, instance: modes.WindowInstance, formulation: str | None) -> None:
         self.instance = instance
         self.formulation = instance.check_formulation(formulation)
-        self.exact = not modes.in_pieces(self.formulation)
 
     @property
     @abstractmethod
@@ -126,27 +123,18 @@ class WindowOracle(PricingOracle):
         return responses
 
 
-def end_to_end(choices: Sequence[Choices], width: int, kind: Any) -> tuple[Ints, Any, Floats]:
-    """Choices of the jobs one behind the other: where each job's begin, numbers, demands."""
-    first = np.cumsum([0, *(len(number) for number, _ in choices)], dtype=np.int64)
-    numbers = [*(number for number, _ in choices), np.zeros(0, dtype=kind)]
-    demands = [*(demand for _, demand in choices), np.zeros((0, width))]
-    return first, np.concatenate(numbers), np.concatenate(demands)
-
-
 class MergedOracle(WindowOracle):
     """All servers merged into one; a family's class calls `prepare`."""
 
     layout = "cluster"
 
     def prepare(self, choices: Sequence[Choices]) -> None:
-        """Lay out the rows; take what the jobs may do."""
+        """Lay out the rows; take what the jobs may do, one behind the other."""
         self.lay_rows(servers=False)
-        self._laid = end_to_end(choices, self.rows.size // self.slots, np.int64)
-
-    def _by_slot(self, prices: Floats) -> Floats:
-        """Prices, shape (slots, resources)."""
-        return prices.reshape(-1, self.slots).T
+        width = self.rows.size // self.slots
+        self._begin = np.cumsum([0, *(len(length) for length, _ in choices)], dtype=np.int64)
+        self._durations = np.concatenate([np.zeros(0, dtype=np.int64), *(c[0] for c in choices)])
+        self._demands = np.concatenate([np.zeros((0, width)), *(c[1] for c in choices)])
 
     def best_response(self, block: int, prices: Floats) -> Response | None:
         """Best schedule of a job on the merged server."""
@@ -168,49 +156,16 @@ class MergedOracle(WindowOracle):
 
     def respond(self, jobs: slice, outside: Floats, prices: Floats) -> tuple[Floats, Ints, Floats]:
         """Costs of some jobs, their last slots (0: outside) and their use, (slots, resources)."""
-        begin, durations, demands = self._laid
-        by_slot = self._by_slot(prices)
+        begin, by_slot = self._begin, prices.reshape(-1, self.slots).T
         prefix = np.zeros((self.slots + 1, by_slot.shape[1]))
         np.cumsum(by_slot, axis=0, out=prefix[1:])
         costs, last = np.zeros(len(outside)), np.zeros(len(outside), dtype=np.int64)
         used, (rate, table, row) = np.zeros(by_slot.shape), self.ends
         merged_server.all_on_merged_server(
             begin[:-1][jobs], begin[1:][jobs], self.first[jobs], rate[jobs], table, row[jobs],
-            outside, durations, demands, prefix, costs, last, used,
+            outside, self._durations, self._demands, prefix, costs, last, used,
         )  # fmt: skip
         return costs, last, used
-
-
-class PiecesOracle(MergedOracle):
-    """Jobs whose slots need not touch; a family's class also calls `prepare_pieces`."""
-
-    layout = modes.PREEMPTIVE
-
-    def prepare_pieces(self) -> None:
-        """Take the jobs' ways to run in a slot.
-
-        Slots behind the priced ones are used as far as the costs of ending go.
-        """
-        self.exact = True
-        rate, table, row = self.ends
-        jobs = self.instance.jobs
-        self._ways = [slot_ways(self.instance, job) for job in jobs]
-        self._laid_ways = end_to_end(self._ways, self.rows.size // self.slots, float)
-        self._work = np.array([float(job.total_minibatches) for job in jobs])
-        self._by_end = rate[:, None] * table[row][:, 1:]
-
-    def respond(self, jobs: slice, outside: Floats, prices: Floats) -> tuple[Floats, Ints, Floats]:
-        """As of the base: the cheapest slots of the jobs."""
-        by_slot = self._by_slot(prices)
-        priced, used = np.zeros((2, self.ends.table.shape[1] - 1, by_slot.shape[1]))
-        priced[: self.slots] = by_slot  # behind them all is free
-        costs, last = np.zeros(len(outside)), np.zeros(len(outside), dtype=np.int64)
-        begin, rates, demands = self._laid_ways
-        merged_server.all_cheapest_merged_slots(
-            begin[:-1][jobs], begin[1:][jobs], self.first[jobs] - 1, self._work[jobs], rates,
-            demands, self._by_end[jobs], priced, outside, costs, last, used,
-        )  # fmt: skip
-        return costs, last, used[: self.slots]
 
 
 def merged_modes(instance: modes.WindowInstance, job: JobRecord) -> Choices:
@@ -227,60 +182,11 @@ def merged_modes(instance: modes.WindowInstance, job: JobRecord) -> Choices:
     return np.ascontiguousarray(table.duration[kept]), np.ascontiguousarray(demand[kept])
 
 
-def slot_ways(instance: modes.WindowInstance, job: JobRecord) -> Choices:
-    """Rates of work and demands of a slot on the merged server, undominated, by rising rate."""
-    times, room = modes.minibatch_times(instance, job), instance.worker_room
-    hosted = instance.hosting.fewest_ps(times.shape[3])
-    rates, demands = list[float](), list[Floats]()
-    for m, p, q in np.ndindex(times.shape[:3]):
-        most = min(times.shape[3], int(room[:, m].max() if q else room[:, m].sum()))
-        count = 1 + np.flatnonzero(hosted[m, p, q, :most] < modes.NEVER)
-        fewest, rate = hosted[m, p, q, count - 1], count / times[m, p, q, count - 1]
-        for at, speed in ways_in_line(rate, count, fewest):
-            demand = count[at] * instance.worker_demand[m]
-            rates.append(speed)
-            if instance.has_ps:
-                demand = demand + fewest[at] * instance.ps_demand[p]
-            demands.append(demand)
-    rate, demand = np.array(rates), np.array(demands).reshape(-1, len(instance.server_capacity[0]))
-    kept = _undominated(-rate, demand)[::-1]
-    return np.ascontiguousarray(rate[kept]), np.ascontiguousarray(demand[kept])
-
-
 def _undominated(number: Any, demand: Floats) -> Ints:
     """Positions by rising number of what no other is as low as and as small in every resource."""
     order = np.lexsort((demand.sum(axis=1), number))
     positions: Ints = order[merged_server.undominated_rows(demand[order])]
     return positions
-
-
-def ways_in_line(rate: Floats, count: Ints, units: Ints) -> Iterator[tuple[int, float]]:
-    """Ways (position, rate) of one pair of types that no mix of others beats at any prices.
-
-    `count` workers, ascending, need `units` PSs and do `rate` of work in a slot. Where the rate is
-    proportional to the workers, only corners of the PSs' lower envelope are left. Otherwise of many
-    about one in each factor of 3/2 is kept, with rates raised until the lines between them are
-    above all others (a relaxation).
-    """
-    if not len(rate):
-        return
-    per_worker = rate / count
-    if np.allclose(per_worker, per_worker[0], rtol=1e-12):
-        hull = [(0, 0, -1)]
-        for at, (n, u) in enumerate(zip(count.tolist(), units.tolist(), strict=True)):
-            while len(hull) > 1:
-                (n0, u0, _), (n1, u1, _) = hull[-2:]
-                if (u1 - u0) * (n - n0) < (u - u0) * (n1 - n0):
-                    break
-                hull.pop()
-            hull.append((n, u, at))
-        yield from ((at, float(rate[at])) for _, _, at in hull[1:])
-        return
-    steps = np.unique(np.floor(np.log(count) / np.log(1.5)), return_index=True)[1]
-    kept = np.unique([*steps, len(count) - 1])
-    line = np.interp(count, [0, *count[kept]], [0.0, *rate[kept]])
-    factor = max(1.0, float((rate / line).max()))
-    yield from ((at, factor * float(rate[at])) for at in kept.tolist())
 
 
 class WindowServerOracle(WindowOracle, PlacingOracle, BranchingOracle):

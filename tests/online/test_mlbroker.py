@@ -24,6 +24,18 @@ QUICK = [name for name in ONLINE.algorithms if name != "reoptimise"]
 # Every algorithm
 
 
+def test_duals_of_launches_pay_where_launches_are_dear():
+    """With duals 0 it is `mlbroker-prices`; 20 instances: -1.8 +- 0.5 %, one of four gains none."""
+    dear = {"gpu_range": (5, 5.5), "transfer_usd": (0.2, 0.4), "exchange_gb": (0, 5),
+            "deployment_gb": 100, "persistent_share": 0.2}  # fmt: skip
+    saved = []
+    for seed in range(500, 506):
+        instance = generate("small", seed, jobs=10, horizon=6, life_slots=(2, 5), **dear)
+        runs = simulate(instance, "dual-price"), simulate(instance, "mlbroker-prices")
+        saved.append(1 - runs[0].objective / runs[1].objective)
+    assert np.mean(saved) > 0.01
+
+
 @pytest.mark.parametrize("name", QUICK)
 def test_ratios_do_not_depend_on_the_currency(name):
     for seed in (0, 3):

@@ -28,7 +28,17 @@ from hindsched.online.mlbroker.baselines import (
 )
 from hindsched.online.mlbroker.dynamics import Broker, MlbrokerState
 from hindsched.online.mlbroker.rounding import Rounding, repair, round_server, round_workers
-from hindsched.online.protocol import Environment, Positive, Report, Theorem, theorem_record
+from hindsched.online.protocol import (
+    Capabilities,
+    Count,
+    Environment,
+    Positive,
+    Report,
+    Theorem,
+    theorem_record,
+)
+from hindsched.solvers.door.kept import KeptProgram
+from hindsched.solvers.door.result import Status
 from hindsched.solvers.families.mlbroker.placements import (
     priced_placement,
     tight_placement,
@@ -135,6 +145,54 @@ class MlbrokerPrices(Broker):
         return workers, ps
 
 
+class MlbrokerDualPrice(MlbrokerPrices):
+    """Tier-price iteration from duals of the relaxation over the jobs seen, every slot.
+
+    The relaxation is one kept program of ``tight``. Duals of ``w <= H u`` are what a unit pays of
+    its tier's fee; those of (8h) what a deployment is worth to the next slot, and a launch costs so
+    much less. What is over ties no later slot but by where jobs run, so nothing is fixed.
+
+    Parameters
+    ----------
+    iterations : int
+        Simplex iterations a relaxation; one that ends without duals leaves launches and tiers as
+        they are, and is counted in the report.
+    """
+
+    card = Capabilities(forecasts="the live jobs' data in all later slots, exact")
+
+    def __init__(self, iterations: Count = 100_000) -> None:
+        self.iterations = iterations
+
+    def start(self, environment: Environment) -> None:
+        """Begin with an empty program."""
+        super().start(environment)
+        self._kept = KeptProgram.relaxation(self.cluster, "tight", iterations=self.iterations)
+        self._duals: dict[str, dict[str, Floats]] = {}
+        self._relaxations: Any = Counter()
+
+    def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
+        """Solve the relaxation where jobs are new, then place the slot at its duals."""
+        new = [job for job in self.live if job.name not in self._kept.parts]
+        for job in new:
+            self._kept.add(job)
+        if new:
+            solved = self._kept.solve() == Status.OPTIMAL
+            self._relaxations["solved" if solved else "without duals"] += 1
+            if solved:
+                self._duals = {job.name: self._kept.job_prices(job.name) for job in self.live}
+        if self._duals.keys() >= set(view.jobs):
+            share = sum(self._duals[name]["discount"][:, :, 0, slot - 1] for name in view.jobs)
+            later = [self._duals[name]["deployment"][:, 0, slot : slot + 1] for name in view.jobs]
+            launch = np.maximum(0.0, launch - [worth.sum(axis=1) for worth in later])
+            self._start.append(np.minimum(view.unit, view.discounted + share / len(view.jobs)))
+        return super().place(slot, view, launch)
+
+    def report(self) -> Report:
+        """Count the relaxations, with duals and without."""
+        return dict(self._relaxations)
+
+
 def r1(epsilon: float) -> float:
     """Theorem 3's ratio, 2 + (1 + eps) ln(1 + 1 / eps): falls towards 3 as eps grows."""
     if not 0 < epsilon < math.inf:
@@ -197,6 +255,7 @@ ONLINE = FamilyOnline(
         "mlbroker": Mlbroker,
         "mlbroker-tight": MlbrokerTight,
         "mlbroker-prices": MlbrokerPrices,
+        "dual-price": MlbrokerDualPrice,
         "reoptimise": ReoptimiseWithForecasts,
         "local": Local,
         "central": Central,

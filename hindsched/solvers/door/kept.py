@@ -226,6 +226,13 @@ class KeptProgram:
                 prices[name] = _highest(prices.get(name, array), array)
         return prices
 
+    def job_prices(self, job: str) -> dict[str, Floats]:
+        """Duals of a job's own rows, by the row sets of the oracle over this job alone."""
+        part = self.parts[job]
+        duals = self._sign * np.array(self._highs.getSolution().row_dual)[part.rows]
+        by_row = pyo.ComponentMap(zip(part.compiled.rows, duals.tolist(), strict=True))
+        return part.program.capacity_prices(by_row)
+
     def _check(self, status: Any) -> None:
         if status == highspy.HighsStatus.kError:
             raise SolveFailed(f"HiGHS {self._highs.version()} refuses a part of the kept program")

@@ -9,6 +9,7 @@ from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.io import read
 from hindsched.models.base import dual_program
 from hindsched.models.edgecloud.relaxations import build_fractional
+from hindsched.online.edgecloud.algorithms import theorem
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
@@ -118,6 +119,8 @@ def test_extra_speed_by_hand():
     fast, plain = run_with_speed(tiny, 0.5), run_with_speed(tiny, 0.0)
     assert fast.times == pytest.approx([4, 2, 1 + 2.5 / 1.5])
     assert plain.times == pytest.approx([6, 2.5, 3.5])
+    quantities = theorem(tiny, 0.5)["quantities"]
+    assert quantities["total_at_this_speed"] == pytest.approx(7 + 2.5 / 1.5)
     # Q by (5): a finds nothing; b waits for nobody and delays a; c's chunks do not meet.
     alphas = [d.alphas for d in fast.dispatches]
     assert alphas[0] == pytest.approx([3])

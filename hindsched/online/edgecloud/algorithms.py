@@ -21,6 +21,7 @@ from hindsched.online.edgecloud.batchsche import EdgecloudBatchsche
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment, Serving
 from hindsched.online.edgecloud.dynamics import EdgecloudCluster, EdgecloudState
 from hindsched.online.edgecloud.occupancy import CloudSite, ParameterServers, StorageLedger, no_room
+from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.engines.dual_price import RESIDUAL, DualPrice
 from hindsched.online.engines.reoptimise import FEW_HEURISTICS, Reoptimise
 from hindsched.solutions.base import Assignment
@@ -296,7 +297,10 @@ def theorem(instance: EdgecloudInstance, epsilon: float = 1.0) -> protocol.Theor
         "The printed proof does not establish the constant: Lemma 2's dual is infeasible and "
         "Lemma 4 needs the second assumption. The corrected dual is feasible but proves less."
     )
-    quantities = {"epsilon": epsilon, "ratio_for_(4)": constant, "D_max": chunks}
+    quantities = {
+        "epsilon": epsilon, "ratio_for_(4)": constant, "D_max": chunks,
+        "total_at_this_speed": run_with_speed(instance, epsilon).total,
+    }  # fmt: skip
     return protocol.theorem_record(
         "ratio", chunks * constant, assumed, quantities=quantities, note=note
     )

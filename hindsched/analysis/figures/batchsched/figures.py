@@ -6,7 +6,7 @@ exact and the work-conserving variants and plain list scheduling (``wspt``), whi
 out; preemptive and elastic rivals are outside the problem's feasible set and marked so. The paper's
 cluster is 0.2-0.5 of the summed ideal demand, where hardly a job waits: Figures 2, 3, 5, 6, 9 and
 10 run over `CONTENTION` instead, the others at 0.35, Figure 4 at 0.2. One round of A_maxweight
-(Figures 8, 11, 12) is asked for tau = 64 on 0.05 of it, where not every job fits.
+(Figures 8, 11, 12) is asked for tau = 150 on 0.2 of it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SCHEMES = (
 preempted job pays to go on the paper leaves open."""
 PS, RAR, BOTH = (PARAMETER_SERVER,), (RING_ALLREDUCE,), (PARAMETER_SERVER, RING_ALLREDUCE)
 SHORT = {PARAMETER_SERVER: "PS", RING_ALLREDUCE: "RAR"}
-ROUND_HORIZON = 64
+ROUND_HORIZON = 150
 CONTENTION = (0.05, 0.1, 0.2, 0.35, 0.5)
 """Capacity of the cluster as a share of the summed ideal demand: less of it, longer queues."""
 FACTORS = (1, 1e2, 1e4, 1e6, 1e8)
@@ -152,7 +152,7 @@ def _round_sweep(
     """Total weight of one sub-round."""
     return base.Experiment(
         "batchsched", schemes, lambda weight: {"weight": weight}, axes or {},
-        {"jobs": 100, "servers": 50, "capacity_fraction": 0.05},
+        {"jobs": 100, "capacity_fraction": 0.2},
         {"jobs": 30, "servers": 15, "capacity_fraction": 0.05},
         vary=lambda point: {"architecture": PARAMETER_SERVER, **point}, play=_round,
     )  # fmt: skip

@@ -181,10 +181,13 @@ class ModelResult:
             "none" if number is None else f"{number:.6g}" for number in (self.objective, self.bound)
         )
         changed = "" if self.changed is None else f"; the model was changed: {self.changed}"
-        conflict: Any = (self.details or {}).get("conflict", ())
+        details = self.details or {}
+        conflict: Any = details.get("conflict", ())
         changed += "".join(f"\n  in conflict: {row}" for row in conflict[:MOST_SHOWN])
         if len(conflict) > MOST_SHOWN:
             changed += f"\n  and {len(conflict) - MOST_SHOWN} more"
+        if conflict and not details.get("irreducible", True):
+            changed += "\n  perhaps fewer of these rows conflict already: time was too short to say"
         return (
             f"{self.declared.title}: {self.status}, objective {objective}, bound {limit}, "
             f"{self.program.seconds:.2f} s{changed}"
@@ -314,9 +317,8 @@ class Model(_PyomoModel):
             details["conflict"] = [details["constraint"]]
         elif result.status is Status.INFEASIBLE:
             conflict = find_conflict(program.model, min(MOST_SECONDS, chosen.time_limit or np.inf))
-            if conflict is not None:
-                details["conflict"] = [program.row_name(row) for row in conflict.rows]
-                details["irreducible"] = conflict.irreducible
+            details["conflict"] = [program.row_name(row) for row in conflict.rows]
+            details["irreducible"] = conflict.irreducible
         return replace(result, solution=solution, changed=self._changed(), details=details)
 
     def relax(self) -> Model:

@@ -213,6 +213,29 @@ def test_a_conflict_is_irreducible_with_integrality_too():
     assert len(conflict.rows) == 2
 
 
+def test_a_conflict_of_integrality_alone_is_named_in_time():
+    """A better objective than the optimum, which the relaxation has."""
+    instance = hs.suite("gang", "small")[0]
+    model = hs.model(instance)
+    less = hs.solve(instance, time_limit=5).objective - 0.5
+    assert model.relax().solve().objective < less
+    model.pyomo.better = pyo.Constraint(expr=model.pyomo.eq_0.expr <= less, doc="(mine) better")
+    conflict = find_conflict(model.pyomo)
+    assert conflict.irreducible
+    for row in model.pyomo.component_data_objects(pyo.Constraint):
+        row.deactivate()
+    for row in conflict.rows:
+        row.activate()
+    assert solve_program(model.pyomo).status == "infeasible"
+    for row in conflict.rows:
+        row.deactivate()
+        assert solve_program(model.pyomo).status != "infeasible"
+        row.activate()
+    short = find_conflict(model.pyomo, time_limit=1e-3)
+    assert not short.irreducible
+    assert set(map(id, conflict.rows)) == set(map(id, short.rows))
+
+
 def test_a_conflict_with_the_papers_rows_names_them_by_equation_and_index():
     instance = hs.generate("gang", jobs=2, servers=1, seed=1, placement="consolidated")
     model = hs.model(instance, formulation="preemptive", form="printed")

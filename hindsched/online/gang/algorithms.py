@@ -92,6 +92,10 @@ class GangReoptimise(Reoptimise):
 class GangDualPrice(GangReoptimise):
     """Prices of the bound over the known jobs; who expects to start first at them is placed first.
 
+    `learning` and `expected` of the other families say nothing here. Every open job is placed anew
+    at each arrival, so the jobs that compete are those undecided by right, and prices only order
+    them: at fewer GPUs in every slot ahead all of them expect to wait longer.
+
     Parameters
     ----------
     iterations : int

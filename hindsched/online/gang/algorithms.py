@@ -92,9 +92,8 @@ class GangReoptimise(Reoptimise):
 class GangDualPrice(GangReoptimise):
     """Prices of the bound over the known jobs; who expects to start first at them is placed first.
 
-    `learning` and `expected` of the other families say nothing here. Every open job is placed anew
-    at each arrival, so the jobs that compete are those undecided by right, and prices only order
-    them: at fewer GPUs in every slot ahead all of them expect to wait longer.
+    `learning` and `expected` of the other families decide nothing here: every open job is placed
+    anew at each arrival, so all that compete are undecided, and prices only order them.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def test_the_means_that_are_drawn_are_shown(tmp_path, capsys, monkeypatch):
     wide = frame.pivot_table(index=["seed", "jobs"], columns="scheme", values="revenue")
     assert run(["figure", "astraea", "4a", *options]) == 0
     shown = capsys.readouterr().out
-    assert "total revenue" in shown
+    assert "revenue" in shown
     assert f"{wide.loc[0, 6]['hived']:.2f}" in shown
 
 

@@ -7,12 +7,12 @@ of a run; any function ``run(scale, on_row)`` that returns a table is one as wel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.plot import GREY, MARKERS, colour, look
+from hindsched.analysis.plot import GREY, PALETTE, look
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module, has_module
@@ -218,7 +218,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing of a table; its columns are the labels."""
+    """A drawing of a table: pandas draws it, and its columns are the labels."""
 
     x: str
     y: str
@@ -227,7 +227,6 @@ class Plot:
     panels: str | None = None  # a column: one panel a value, side by side
     log_x: bool = False
     log_y: bool = False
-    percent: bool = False  # by how many per cent y is above 1, for ratios of costs
 
 
 @dataclass(frozen=True)
@@ -265,152 +264,79 @@ def figure(family: str, number: str) -> Figure:
     return known[number]
 
 
-WORDS = {
-    "alone": "income alone", "busy_share": "share of edge workers in use",
-    "capacity_fraction": "capacity / ideal demand", "capacity_gb": "a worker's GB a slot",
-    "centers": "data centres", "communication": "C4, communication (USD)",
-    "communication_rate": "communication time / SRTF's", "contributed": "share of what is offered",
-    "cost": "cost of the job's resources", "data_gb": "data a job and slot (GB)",
-    "density_scale": "declared F / F", "deployment": "C3, deployment (USD)",
-    "discount_rate": "paid / full price", "estimate_percent": "estimate of U / L (% of exact)",
-    "fairness": "share of revenue / share of servers", "fixed_workers": "workers a job, at most",
-    "fractional_over_ilp_4": "objective of (4) / its optimum", "gained": "share of what is gained",
-    "gain": "income gained by the lie", "ideal_revenue": "revenue from the round's start",
-    "instance_hours": "instance-hours", "jct_rate": "total JCT / SRTF's",
-    "late": "completion - target (slots)", "lower_floor": "floor of L",
-    "milliseconds": "running time a job (ms)", "objective": "weighted completion time (slots)",
-    "percent": "theta - 1 (% of the least)", "performance_lower": "revenue / optimum, at least",
-    "ratio": "cost / bound", "ratio_upper": "ratio to the optimum, at most",
-    "relative": "earned / with the exact estimate", "resource": "C2, resources (USD)",
-    "revenue": "total revenue", "seconds": "running time (s)", "slots_earlier": "slots earlier",
-    "together": "income in the coalition", "total": "total cost (USD)",
-    "transfer": "C1, data transfer (USD)", "utilisation": "share of workers in use",
-    "utility": "total utility", "variance": "variance of the fairness ratios",
-    "weight": "weight accepted",
-}  # fmt: skip
-"""What an axis says of a column, with its unit; other columns by their names."""
-COLOURS = {
-    "astraea": 0, "batchsched": 0, "edgecloud": 0, "mlbroker": 0, "oasis": 0, "A_maxweight": 0,
-    "fifo": 1, "batchsche": 1, "central": 1, "Jain": 1, "drf": 2, "gandiva-fair": 2, "local": 2,
-    "rrh": 3, "hived": 3, "antman": 3, "oasis-style": 3, "dorm": 4, "srtf": 4, "tiresias": 5,
-    "tiresias-l": 5, "wspt": 6, "all-cloud": 6, "batchsched-terminating": 7,
-    "edgecloud-edge-only": 7, "mlbroker-tight": 7,
-}  # fmt: skip
-"""An algorithm's colour in every figure; settings of one are shades of it."""
-MOST_SHADES, MOST_TICKS, MOST_CURVE_ROWS = 4, 8, 24
+MOST_SHOWN = 24  # rows of the means that are printed
 
 
-def axis_words(column: str) -> str:
-    """A column as an axis says it."""
-    return WORDS.get(column, column.replace("_", " "))
-
-
-def series_colours(names: Sequence[object]) -> list[Any]:
-    """A colour a series: its algorithm's where it has one, else that of its position."""
-    from matplotlib.colors import to_rgb
-
-    shades: dict[str, int] = {}
-    colours = []
-    for position, name in enumerate(names):
-        algorithm = str(name).replace(",", " ").split(" ")[0]
-        shade = min(shades.setdefault(algorithm, 0), MOST_SHADES - 1)
-        shades[algorithm] += 1
-        full = to_rgb(colour(COLOURS.get(algorithm, position)))
-        colours.append(tuple(part + (1 - part) * 0.2 * shade for part in full))
-    return colours
-
-
-def means_of(rows: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """Mean of `y` at each `x`, with the half width of its 95 % interval over the seeds."""
-    import numpy as np
+def means_of(frame: pd.DataFrame, plot: Plot) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Means and half widths of their 95 % intervals over the seeds, by `x`, a column a series."""
     from scipy.stats import t
 
-    by_seed = rows.astype({y: float})
-    if "seed" in rows:
-        by_seed = by_seed.groupby([x, "seed"], sort=False)[y].mean().reset_index()
-    table = by_seed.groupby(x, sort=False)[y].agg(["mean", "std", "count"])
-    quantile = t.ppf(0.975, (table["count"] - 1).clip(lower=1))
-    table["half"] = (quantile * table["std"] / np.sqrt(table["count"])).fillna(0.0)
-    return table
+    frame = frame if plot.x in frame else frame.assign(**{plot.x: ""})
+    keys = [*filter(None, [plot.panels, plot.x]), plot.by]
+    by_seed = frame.astype({plot.y: float}).groupby([*keys, "seed"], sort=False)[plot.y].mean()
+    table = by_seed.groupby(keys, sort=False).agg(["mean", "sem", "count"])
+    half = (table["sem"] * t.ppf(0.975, (table["count"] - 1).clip(lower=1))).fillna(0.0)
+    series = list(dict.fromkeys(frame[plot.by]))
+    mean, width = (each.unstack(plot.by)[series] for each in (table["mean"], half))
+    return mean, width
 
 
 def curves(frame: pd.DataFrame, plot: Plot) -> list[Row]:
     """The means that a plot draws, a row an `x` and panel, a column a series."""
-    frame = frame if plot.x in frame else frame.assign(**{plot.x: ""})
     if plot.kind == "points":
         frame = frame.assign(**{plot.x: "all, mean"})
-    keys = [plot.x] if plot.panels is None else [plot.panels, plot.x]
-    table = frame.astype({plot.y: float}).groupby([*keys, plot.by], sort=False)[plot.y].mean()
-    wide = table.unstack(plot.by).reset_index()
-    step = max(1, len(wide) // MOST_CURVE_ROWS)
-    return [{axis_words(str(k)): v for k, v in row.items()} for row in
-            wide.iloc[::step].to_dict("records")]  # fmt: skip
+    wide = means_of(frame, plot)[0].reset_index()
+    rows = wide.iloc[:: max(1, len(wide) // MOST_SHOWN)].to_dict("records")
+    return [{axis_words(str(key)): value for key, value in row.items()} for row in rows]
+
+
+def axis_words(column: str) -> str:
+    """A column as an axis says it."""
+    return column.replace("_", " ")
 
 
 @look()
 def draw_table(
     frame: pd.DataFrame, plot: Plot, *, title: str = "", levels: Sequence[float] = ()
 ) -> Picture:
-    """Draw a table."""
+    """Draw a table; runs outside the feasible set are starred."""
     import matplotlib.pyplot as plt
 
-    frame = frame if plot.x in frame else frame.assign(**{plot.x: ""})
-    if plot.percent:
-        frame = frame.assign(**{plot.y: 100 * (frame[plot.y].astype(float) - 1)})
     values = [None] if plot.panels is None else list(dict.fromkeys(frame[plot.panels]))
     size = (1.8 + 4.2 * len(values), 3.4)
     picture, grid = plt.subplots(1, len(values), figsize=size, sharey=True, squeeze=False)
-    series, groups = (list(dict.fromkeys(frame[name])) for name in (plot.by, plot.x))
-    outside: set[Any] = set()
-    if "in_feasible_set" in frame:
-        outside = set(frame.loc[~frame["in_feasible_set"].astype(bool), plot.by])
-    colours = series_colours(series)
+    series = frame.groupby(plot.by, sort=False)
+    colours: Any = PALETTE if len(series) <= len(PALETTE) else plt.get_cmap("tab20").colors
+    labels = {name: _label(str(name), rows, plot) for name, rows in series}
+    drawn: Any = {"color": colours, "legend": False, "logx": plot.log_x, "logy": plot.log_y}
     for axes, value in zip(grid[0], values, strict=True):
         part = frame if value is None else frame[frame[plot.panels] == value]
-        for index, name in enumerate(series):
-            series_rows = frame.loc[frame[plot.by] == name, plot.y]
-            rows = part[part[plot.by] == name].dropna(subset=[plot.y])
-            if rows.empty:
-                continue
-            missing = int(series_rows.isna().sum())
-            left_out = f" ({missing} of {len(series_rows)} rows without a value)" if missing else ""
-            label = str(name) + " *" * (name in outside) + left_out
-            look: Any = {"color": colours[index], "label": label}
-            if plot.kind == "points":
-                axes.scatter(rows[plot.x], rows[plot.y], s=14, marker=MARKERS[index % 8], **look)
-                continue
-            table = means_of(rows, plot.x, plot.y)
-            mean, half = table["mean"], table["half"]
+        if plot.kind == "points":
+            for (name, label), shade in zip(labels.items(), colours, strict=False):
+                rows = part[part[plot.by] == name]
+                axes.scatter(rows[plot.x], rows[plot.y], s=14, color=shade, label=label)
+        else:
+            mean, half = means_of(part, replace(plot, panels=None))
             if plot.kind == "lines":
-                table = table.sort_index()
-                mean, half = table["mean"], table["half"]
-                marker = MARKERS[index % 8] if len(mean) <= MOST_CURVE_ROWS else ""
-                axes.plot(mean.index, mean, "--" if name in outside else "-", marker=marker,
-                          markersize=4, linewidth=1.3, **look)  # fmt: skip
-                axes.fill_between(mean.index, mean - half, mean + half, color=colours[index],
-                                  alpha=0.18, linewidth=0)  # fmt: skip
+                mean = mean.sort_index()
+                drawn |= {"marker": "." if len(mean) <= MOST_SHOWN else ""}
             else:
-                width = 0.8 / len(series)
-                shift = (index - (len(series) - 1) / 2) * width
-                places = [groups.index(x) + shift for x in mean.index]
-                axes.bar(places, mean, width, yerr=half, capsize=2, **look)
-        for number, level in enumerate(levels):
-            text = "the paper's text" if number == 0 else None
-            axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0, label=text)
-        if plot.log_x:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter("{x:g}")
-        if plot.log_y:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter("{x:g}")
-        if plot.kind == "bars":
-            axes.set_xticks(range(len(groups)), [str(group) for group in groups])
-        elif plot.kind == "lines" and not plot.log_x and len(groups) <= MOST_TICKS:
-            axes.set_xticks(groups)
+                drawn |= {"kind": "bar", "rot": 0}
+            mean = mean.reindex(columns=[*labels]).rename(columns=labels)
+            mean.plot(ax=axes, yerr=half.rename(columns=labels), **drawn)
+        for level in levels:
+            axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0)
         axes.set_xlabel(axis_words(plot.x))
         axes.set_title("" if value is None else f"{axis_words(str(plot.panels))}: {value}")
-    grid[0][0].set_ylabel(axis_words(plot.y) + ", % above 1" * plot.percent)
-    heading = axis_words(plot.by) + ("\n(* outside the feasible set)" if outside else "")
-    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)
-    picture.suptitle(title, fontsize=10, x=0.01, ha="left")
+    grid[0][0].set_ylabel(axis_words(plot.y))
+    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=axis_words(plot.by))
+    picture.suptitle(title + " (dotted: the paper's text)" * bool(levels), x=0.01, ha="left")
     return picture
+
+
+def _label(name: str, rows: pd.DataFrame, plot: Plot) -> str:
+    """A series in the legend: whether it keeps the problem's rules, and where it has no value."""
+    outside = "in_feasible_set" in rows and not rows["in_feasible_set"].astype(bool).all()
+    missing = int(rows[plot.y].isna().sum())
+    left_out = f" ({missing} of {len(rows)} rows without a value)" if missing else ""
+    return name + " * (outside the feasible set)" * outside + left_out

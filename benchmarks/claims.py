@@ -83,7 +83,7 @@ PART_AXES = ("capacity_fraction", "case")
 
 def experiments(family: str) -> dict[str, Figure]:
     """Figures of a paper by number, and what this folder adds to them."""
-    return figures(family) | (PROPERTIES if family == "astraea" else {})
+    return figures(family) | PROPERTIES.get(family, {})
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Plan:
 
     @property
     def command(self) -> str:
-        if self.figure in PROPERTIES:
+        if self.figure in PROPERTIES.get(self.family, {}):
             return f"python benchmarks/claims.py --again {self.name}"
         parts = [f"hindsched figure {self.family} {self.figure}"]
         for name, values in self.settings.items():

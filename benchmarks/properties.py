@@ -1,4 +1,4 @@
-"""Astraea's claimed properties, probed: where the theorems hold and where not.
+"""Astraea's claimed properties, probed, and Theorem 5 of batchsched on small instances.
 
 Each probe changes one thing and compares what a tenant ends with: its jobs' real revenue, plus what
 it gains, minus what it pays. Small instances at two loads; seeds are groups of them.
@@ -15,12 +15,24 @@ import numpy as np
 import pandas as pd
 
 from hindsched.analysis.figures.astraea.figures import solution_of
-from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot, Row
+from hindsched.analysis.figures.base import Experiment, Figure, FigureScale, OnRow, Plot, Row
+from hindsched.analysis.figures.batchsched.figures import VARIANTS
+from hindsched.arrays import Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob, tenant_alone
+from hindsched.instances.batchsched.instance import (
+    PARAMETER_SERVER,
+    RING_ALLREDUCE,
+    BatchschedInstance,
+)
 from hindsched.instances.modes import modes
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.online.astraea.algorithms import theorem
+from hindsched.online.batchsched import algorithms as batchsched
 from hindsched.online.simulator import SimulationResult, simulate
+from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solutions.window_solution import row_use
+from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.families.windows.schedules import ScheduleSearch
 
 Run = Callable[[FigureScale, OnRow], pd.DataFrame]
@@ -183,6 +195,21 @@ def _payoff(result: SimulationResult, job: AstraeaJob) -> float:
     return job.utility.value(rows[-1].last - base) - float(cost)
 
 
+def unused_quota(solution: AstraeaSolution) -> Ints:
+    """What tenants leave of their fair shares, in which jobs run that pay nothing.
+
+    Shape (last_slot, tenants, types); types of workers stand before those of PSs.
+    """
+    instance = solution.instance
+    left = np.repeat(instance.tenant_quota[None], solution.last_slot, axis=0)
+    for job in instance.jobs:
+        for row in solution.rows.get(job.name, ()):
+            if row.payment is None:
+                used = row_use(instance, row).sum(axis=0).astype(np.int64)
+                left[row.first - 1 : row.last, instance.tenant_index[job.tenant]] -= used
+    return left
+
+
 def contribution(instance: AstraeaInstance) -> Iterator[Row]:
     """A tenant's share of what was offered while others paid, and its share of all gains."""
     solution = solution_of(run_astraea(instance))
@@ -195,7 +222,7 @@ def contribution(instance: AstraeaInstance) -> Iterator[Row]:
     total = sum(gains.values())
     if not total > 0:
         return
-    offered = solution.unused_quota[paying].sum(axis=(0, 2))
+    offered = unused_quota(solution)[paying].sum(axis=(0, 2))
     for u, tenant in enumerate(instance.tenants):
         contributed = float(offered[u] / max(1, offered.sum()))
         gained = float(gains[tenant.name] / total)
@@ -208,7 +235,29 @@ def _outcome(gain: Fraction) -> str:
     return "less" if gain < -TOLERANCE else "the same"
 
 
-PROPERTIES = {figure.number: figure for figure in (
+def best_known(instance: BatchschedInstance, scale: FigureScale) -> Row:
+    """The optimum's bound on instances that are small enough for it, and the promise."""
+    best = solve(instance, options=SolveOptions(work_limit=scale.pick(6000, 500)))
+    return {"optimum_lower": best.bound, "theorem": batchsched.theorem(instance)["value"]}
+
+
+def ratio_row(run: SimulationResult, known: Row) -> Row:
+    """A_online over what is known of the optimum."""
+    ratio = run.objective / known["optimum_lower"] if known["optimum_lower"] else None
+    return {"objective": run.objective, **known, "ratio_upper": ratio}
+
+
+BOTH = (PARAMETER_SERVER, RING_ALLREDUCE)
+THEOREM_5 = Figure(
+    "theorem-5", "Total weighted completion time of A_online over the optimum, small instances",
+    Experiment(
+        "batchsched", VARIANTS, ratio_row,
+        {"architecture": (BOTH, BOTH), "jobs": ((3, 4, 5, 6), (2, 3))}, {"horizon": 12},
+        {"horizon": 8}, preset="small", facts=best_known,
+    ),
+    Plot("jobs", "ratio_upper", "algorithm", panels="architecture"),
+)  # fmt: skip
+PROBES = (
     Figure(
         "P1", "Batch sharing incentive: a tenant's income together and alone",
         probe(sharing_incentive, 10), Plot("alone", "together", "load", "points"),
@@ -225,4 +274,9 @@ PROPERTIES = {figure.number: figure for figure in (
         "P4", "Gain as you contribute: shares of offers and of gains", probe(contribution, 10),
         Plot("contributed", "gained", "load", "points"),
     ),
-)}  # fmt: skip
+)  # fmt: skip
+PROPERTIES = {
+    "astraea": {figure.number: figure for figure in PROBES},
+    "batchsched": {"theorem-5": THEOREM_5},
+}
+"""Experiments beside the papers' figures, by family and number."""

@@ -158,23 +158,6 @@ class Comparison:
             verdicts.append(verdict)
         return verdicts
 
-    def summary_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
-        """One row a family and algorithm: mean, median and worst ratio over the instances.
-
-        Parameters
-        ----------
-        confidence : float
-            Level of the interval of the mean, by the bootstrap over the instances.
-
-        Returns
-        -------
-        DataFrame
-            ``family, algorithm, commitment, starred, instances, mean, mean_lower, mean_upper,
-            median, worst`` of the ratios' upper ends, and ``infinite, without_ratio``: those that
-            are counted apart.
-        """
-        return _table([summary.row(confidence) for summary in self.summaries])
-
     def paired_frame(self, confidence: float = CONFIDENCE) -> pd.DataFrame:
         """Each two algorithms on the instances that both finished.
 

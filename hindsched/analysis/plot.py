@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from hindsched.solvers.certificates.certificate import Certificate
-
-__all__ = ["gantt", "losses", "policy", "prices", "ratios", "save", "utilisation"]
+__all__ = ["gantt", "losses", "policy", "ratios", "save", "utilisation"]
 
 # Okabe and Ito's colours, told apart under every common colour-vision deficiency; black and yellow
 # such that they are seen on white and on black.
@@ -49,8 +47,7 @@ RC = {
     "svg.hashsalt": "hindsched", "text.parse_math": False, "xtick.labelsize": 8,
     "ytick.labelsize": 8,
 }  # fmt: skip
-LABELS_SHOWN, LINES_SHOWN = 40, 8
-VISIBLE = 1e-3  # bars and lines below this share of the largest are left out
+LABELS_SHOWN = 40
 LOSSES = (("price of not knowing", 0, 1.0), ("one or the other", 0, 0.35),
           ("own loss", 1, 1.0), ("not proven", 1, 0.35))  # fmt: skip
 LOG_BEYOND, LOG_LEFT = 8.0, 0.92
@@ -220,88 +217,22 @@ def used_shares(solution: Solution, resource: str | None = None) -> tuple[str, l
     Returns the resource, every server that has it in the instance's order, and the shares (servers,
     slots) from slot 1 to the horizon or the last slot used, whichever is later.
     """
-    import pandas as pd
-
-    columns = ["slot", "server", "resource", "used", "capacity"]
-    rows = pd.DataFrame(solution.usage_rows(), columns=columns)
-    last = int(max([solution.instance.horizon, *rows["slot"]]))
-    rows = rows[rows["capacity"].fillna(0).astype(float) > 0]
-    rows = rows.assign(share=(rows["used"] / rows["capacity"]).astype(float))
-    shares = rows.pivot(index=["resource", "server"], columns="slot", values="share")
-    every = [*((name, server) for server, name in solution.places()), *shares.index]
-    known = list(dict.fromkeys(name for name, _ in every))
+    places = list(dict.fromkeys((name, server) for server, name in solution.places()))
+    rows = [row for row in solution.usage_rows() if row["capacity"]]
+    last = max([solution.instance.horizon, *(row["slot"] for row in rows)])
+    shares = {place: np.zeros(last) for place in places}
+    for row in rows:
+        shares[row["resource"], row["server"]][row["slot"] - 1] = row["used"] / row["capacity"]
+    known = list(dict.fromkeys(name for name, _ in places))
     if not known or (resource is not None and resource not in known):
         raise InputError("resource", resource, f"must be one of {', '.join(known) or 'none'}")
-    index = pd.MultiIndex.from_tuples(dict.fromkeys(every))
-    shares = shares.reindex(index=index, columns=range(1, last + 1)).fillna(0.0)
-    fullest = shares.mean(axis=1).groupby(level=0, sort=False).mean().idxmax()
-    chosen = str(fullest) if resource is None else resource
-    chosen_shares = shares.loc[chosen]
-    return chosen, list(chosen_shares.index), chosen_shares.to_numpy()
-
-
-@look()
-def prices(certificate: Any, ax: Axes | None = None) -> Axes:
-    """Draw price x capacity per slot, one line per row set and resource.
-
-    Multiplied by capacity, prices of different resources share the unit of the objective: a line is
-    what the whole cluster's capacity for that resource is worth in a slot. Where every price stands
-    on a row of capacity 0, as those do that only link decisions, their sums are drawn instead.
-
-    Parameters
-    ----------
-    certificate : Certificate or Result
-        Prices on the linking rows, or the result that has them.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> proof = hs.solve(hs.generate("oasis", seed=2), "bound", time_limit=1).certificate
-    >>> hs.plot.prices(proof).get_xlabel()
-    'slot'
-    """
-    certificate = getattr(certificate, "certificate", certificate)
-    if certificate is None:
-        raise InputError("certificate", None, "a result without certificate has no prices")
-    ax = ax or new_axes(7.2, 3.2)
-    lines, what = price_lines(certificate), "price × capacity"
-    if not lines:
-        lines, what = price_lines(certificate, of_capacity=False), "sum of prices"
-    shown = sorted(lines, key=lambda name: -float(np.sum(np.abs(lines[name][1]))))[:LINES_SHOWN]
-    for index, name in enumerate(name for name in lines if name in shown):
-        style = "-" if index < len(shown) / 2 else "--"
-        ax.step(*lines[name], where="mid", color=colour(index), label=name, lw=1.4, ls=style)
-    _whole_numbers(ax.xaxis)
-    ax.set_xlabel("slot")
-    ax.set_ylabel(f"{what}\n(units of the objective)")
-    ax.set_title(f"{certificate.instance}: prices that prove {certificate.bound:.6g}")
-    if shown:
-        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    else:
-        ax.text(0.5, 0.5, "no row with slots has a price", ha="center", transform=ax.transAxes)
-    return ax
-
-
-def price_lines(
-    certificate: Certificate, *, of_capacity: bool = True
-) -> dict[str, tuple[Any, Any]]:
-    """Slots and price x capacity, or price, by line, summed over all axes but the resource."""
-    arrays = certificate.rows.unpack(certificate.prices)
-    lines: dict[str, tuple[Any, Any]] = {}
-    for row_set in certificate.rows.sets:
-        if row_set.has_slots:
-            worth = arrays[row_set.name] * (row_set.capacity if of_capacity else 1.0)
-            axes, slots = [axis for axis, _ in row_set.axes[:-1]], row_set.axes[-1][1]
-            summed = worth.sum(axis=tuple(i for i, axis in enumerate(axes) if axis != "resource"))
-            if "resource" in axes:
-                labels = row_set.axes[axes.index("resource")][1]
-                names = [f"{row_set.name}: {label}" for label in labels]
-                lines |= {name: (slots, path) for name, path in zip(names, summed, strict=True)}
-            else:
-                lines[row_set.name] = slots, summed
-    sizes = {name: np.max(np.abs(worth), initial=0.0) for name, (_, worth) in lines.items()}
-    least = VISIBLE * max(sizes.values(), default=0.0)
-    return {name: line for name, line in lines.items() if sizes[name] > least}
+    by_resource = {name: [shares[place] for place in places if place[0] == name] for name in known}
+    chosen = resource or max(known, key=lambda name: float(np.mean(by_resource[name])))
+    return (
+        chosen,
+        [server for name, server in places if name == chosen],
+        np.array(by_resource[chosen]),
+    )
 
 
 @look()

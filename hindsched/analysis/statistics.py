@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,6 @@ Row = dict[str, Any]
 class Summary:
     """An algorithm over its instances; an end of a number is None where it has none on one."""
 
-    ratios: Sequence[AlgorithmRatio] = field(repr=False)  # one an instance
     family: str
     algorithm: str
     label: str  # its name with what it knows more than others
@@ -80,28 +79,6 @@ class Summary:
             return f"ratio {ratio_text(self.median)}"
         return f"median ratio {ratio_text(self.median)}, worst {ratio_text(self.worst)}"
 
-    def row(self, confidence: float = CONFIDENCE) -> Row:
-        """A row of `Comparison.summary_frame`: what holds of the upper ends, which are proven.
-
-        Mean with its bootstrap interval, median and worst are over the finite ends; infinite and
-        absent ones are counted apart.
-        """
-        uppers = [row.ratio.interval.upper for row in self.ratios]
-        finite = np.array([end for end in uppers if end is not None and math.isfinite(end)])
-        numbers: list[float | None] = [None] * 5
-        if finite.size:
-            interval = bootstrap(finite, confidence)
-            numbers = [*map(float, (finite.mean(), *interval, np.median(finite), finite.max()))]
-        names = ("mean", "mean_lower", "mean_upper", "median", "worst")
-        return {
-            "family": self.family, "algorithm": self.algorithm,
-            "mark": self.label.removeprefix(self.algorithm).strip(),
-            "commitment": self.commitment, "starred": self.starred, "instances": self.instances,
-            **dict(zip(names, numbers, strict=True)),
-            "infinite": sum(end == math.inf for end in uppers),
-            "without_ratio": sum(end is None for end in uppers), "level": confidence,
-        }  # fmt: skip
-
 
 def summary(rows: Sequence[AlgorithmRatio]) -> Summary:
     """Sum an algorithm up over its instances, one of `found` each."""
@@ -119,7 +96,7 @@ def summary(rows: Sequence[AlgorithmRatio]) -> Summary:
     starred = any(row.ratio.starred for row in known)
     keeps_rules = not starred and all(row.in_feasible_set for row in rows)
     return Summary(
-        rows, rows[0].family, rows[0].algorithm, rows[0].algorithm + "".join(marks),
+        rows[0].family, rows[0].algorithm, rows[0].algorithm + "".join(marks),
         median=Bounds(*(_of_all([getattr(end, name) for end in ends], median)
                           for name in ("lower", "upper"))),
         worst=Bounds(lowers.upper, uppers.upper),

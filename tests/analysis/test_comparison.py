@@ -7,7 +7,6 @@ import pytest
 from hindsched.analysis import statistics
 from hindsched.analysis.comparison import Comparison
 from hindsched.analysis.ratio import Bounds
-from hindsched.errors import InputError
 from tests.analysis import records
 
 
@@ -135,20 +134,6 @@ def test_always_twice_as_good():
         assert row[name] == pytest.approx(2.0)
     assert row["sign_p"] == pytest.approx(2 / 2**4)
     assert row["wilcoxon_p"] == pytest.approx(0.125)
-
-
-def test_the_summary_counts_infinite_ratios_apart_and_says_its_level():
-    found = compared([50.0, 25.0, 0.0], [100.0, 100.0, 100.0])
-    frame = found.summary_frame(confidence=0.9).set_index("algorithm")
-    ours = frame.loc["oasis"]
-    assert (ours["mean"], ours["median"], ours["worst"]) == (3.0, 3.0, 4.0)
-    assert 2.0 <= ours["mean_lower"] <= 3.0 <= ours["mean_upper"] <= 4.0
-    assert (ours["infinite"], ours["without_ratio"], ours["level"]) == (1, 0, 0.9)
-    assert frame.loc["fifo", ["mean_lower", "mean_upper"]].tolist() == [1.0, 1.0]
-    assert not frame["starred"].any()
-    assert set(found.paired_frame()["level"]) == {0.95}
-    with pytest.raises(InputError, match="confidence: 2"):
-        found.summary_frame(confidence=2)
 
 
 def test_holm_corrects_for_all_pairs():

@@ -27,18 +27,17 @@ def measured(instance):
     return hs.ratio(instance, names, seeds=2, method="bound", time_limit=1, progress=False)
 
 
-def pictures(solution, certificate, measured):
+def pictures(solution, measured):
     return {
         "gantt": lambda ax: hs.plot.gantt(solution, ax=ax),
         "utilisation": lambda ax: hs.plot.utilisation(solution, ax=ax),
-        "prices": lambda ax: hs.plot.prices(certificate, ax=ax),
         "ratios": lambda ax: hs.plot.ratios(measured, ax=ax),
     }
 
 
-@pytest.mark.parametrize("name", ["gantt", "utilisation", "prices", "ratios"])
-def test_every_picture(name, solution, certificate, measured, tmp_path):
-    draw = pictures(solution, certificate, measured)[name]
+@pytest.mark.parametrize("name", ["gantt", "utilisation", "ratios"])
+def test_every_picture(name, solution, measured, tmp_path):
+    draw = pictures(solution, measured)[name]
     before = dict(mpl.rcParams)
     axes = draw(None)
     assert dict(mpl.rcParams) == before

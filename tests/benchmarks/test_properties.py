@@ -16,7 +16,7 @@ KEYS = {
 
 def table_of(number):
     scale = FigureScale(quick=True, seeds=1)
-    return script("properties").PROPERTIES[number].run(scale, lambda text: None)
+    return script("properties").PROPERTIES["astraea"][number].run(scale, lambda text: None)
 
 
 @pytest.mark.parametrize("number", KEYS)

@@ -324,12 +324,17 @@ def draw_table(
                 drawn |= {"kind": "bar", "rot": 0}
             mean = mean.reindex(columns=[*labels]).rename(columns=labels)
             mean.plot(ax=axes, yerr=half.rename(columns=labels), **drawn)
+        for axis in (axes.xaxis,) * plot.log_x + (axes.yaxis,) * plot.log_y:
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter("")
         for level in levels:
             axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0)
         axes.set_xlabel(axis_words(plot.x))
         axes.set_title("" if value is None else f"{axis_words(str(plot.panels))}: {value}")
     grid[0][0].set_ylabel(axis_words(plot.y))
-    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=axis_words(plot.by))
+    star = "\n(* outside the feasible set)" * any(" *" in label for label in labels.values())
+    heading = axis_words(plot.by) + star
+    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)
     picture.suptitle(title + " (dotted: the paper's text)" * bool(levels), x=0.01, ha="left")
     return picture
 
@@ -339,4 +344,4 @@ def _label(name: str, rows: pd.DataFrame, plot: Plot) -> str:
     outside = "in_feasible_set" in rows and not rows["in_feasible_set"].astype(bool).all()
     missing = int(rows[plot.y].isna().sum())
     left_out = f" ({missing} of {len(rows)} rows without a value)" if missing else ""
-    return name + " * (outside the feasible set)" * outside + left_out
+    return name + " *" * outside + left_out

@@ -8,17 +8,14 @@ deployment is per GB of) are settings too. Two numbers are a range drawn uniform
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from hindsched.instances.base import Count, Instance, NonNegative, Number, Positive, PositiveCount
+from hindsched.instances.base import Count, Instance, NonNegative, Number, PositiveCount
 from hindsched.instances.generators import ranges
 from hindsched.instances.generators.ranges import Draws, Share, Span, arrival_slots, rounded, within
 from hindsched.instances.generators.registry import FamilyGenerator, suites_of
 from hindsched.instances.mlbroker.instance import MlbrokerInstance
 from hindsched.json_types import Draft
-
-if TYPE_CHECKING:
-    from hindsched.instances.traces.table import TraceTable
 
 RESOURCES = ("gpu", "cpu", "memory_gb", "storage_gb")
 MODELS: dict[str, tuple[float, float]] = {
@@ -130,52 +127,13 @@ def generate(preset: str = "small", seed: int = 0, **settings: object) -> Instan
     return MlbrokerInstance.parse({**data, "provenance": origin})
 
 
-class TraceSettings(ranges.RowSettings):
-    """Settings of `from_trace`, beside those of a preset."""
-
-    preset: str = "paper"
-    # None: submissions are stretched over the horizon, as a stream of short cluster jobs needs to
-    # become one of geo-distributed jobs that live for days. Otherwise they fall into slots of that
-    # length, the last ones into the last slot.
-    slot_seconds: Positive | None = None
-
-
-def from_trace(
-    table: TraceTable, *, jobs: int = 145, seed: int = 0, preset: str = "paper", **settings: object
-) -> Instance:
-    """Make an instance whose jobs arrive as in a cluster trace; all else is as in `generate`."""
-    mapping = {
-        name: value for name, value in settings.items() if name in TraceSettings.model_fields
-    }
-    trace = TraceSettings.of({}, {**mapping, "preset": preset})
-    others: Draft = {name: value for name, value in settings.items() if name not in mapping}
-    if trace.slot_seconds is not None:
-        unit, seconds = ("slot_hours", 3600) if preset == REAL else ("slot_days", 86400)
-        others[unit] = trace.slot_seconds / seconds
-    s = _preset_settings(preset, {**others, "jobs": jobs})
-    rows = ranges.take_rows(table, jobs, trace)
-    width = trace.slot_seconds or max(rows[-1]["waited"] / s.horizon, 1e-9)
-    slots = [1 + min(s.horizon - 1, int(row["waited"] / width)) for row in rows]
-    when = f"{width:g} s a slot" if trace.slot_seconds else "stretched over the horizon"
-    made_up = [
-        "life, demands, data, capacities and deployment of each job, drawn as in Section 6.1",
-        f"{s.datacenters} data centres with prices, discounts and transfer fees, drawn",
-        "nothing of the trace's durations and GPUs is used",
-    ]
-    return ranges.traced(
-        MlbrokerInstance, _broker_data(preset, seed, s, slots, "-trace"), rows, table, seed, trace,
-        preset=preset, drawn_with=s.changed(), took=[f"submission: arrival, {when}"],
-        made_up=made_up,
-    )  # fmt: skip
-
-
 def _preset_settings(preset: str, settings: Draft) -> PaperSettings | RealSettings:
     kind = RealSettings if preset == REAL else PaperSettings
     return kind.of(PRESETS[preset], settings)
 
 
 def _broker_data(
-    preset: str, seed: int, s: PaperSettings | RealSettings, arrivals: list[int], kind: str = ""
+    preset: str, seed: int, s: PaperSettings | RealSettings, arrivals: list[int]
 ) -> Draft:
     """The file of an instance whose jobs arrive in these slots, without its provenance."""
     names = [f"r{index + 1}" for index in range(s.datacenters)]
@@ -184,7 +142,7 @@ def _broker_data(
         for column in range(row + 1, len(names)):
             transfer[row][column] = transfer[column][row] = draws.uniform(*s.transfer_usd)
     return {
-        "name": f"mlbroker-{preset}{kind}-r{len(names)}-t{s.horizon}-j{len(arrivals)}-s{seed}",
+        "name": f"mlbroker-{preset}-r{len(names)}-t{s.horizon}-j{len(arrivals)}-s{seed}",
         "horizon": s.horizon,
         "slot_seconds": rounded(3600.0 * s.slot_hours),
         "resources": ["instance"] if isinstance(s, RealSettings) else list(RESOURCES),
@@ -288,8 +246,6 @@ SIZES = {"datacenters": 6, "horizon": 10, "jobs": 20, "life_slots": (3, 8)}
 GENERATOR = FamilyGenerator(
     presets=PRESETS,
     generate=generate,
-    from_trace=from_trace,
-    trace_settings=TraceSettings,
     suites=suites_of(
         generate,
         small=[("small", seed, level) for seeds, level in SMALL_LEVELS for seed in seeds],

@@ -9,7 +9,6 @@ completion alone. Runs whose work was lost hold GPUs but count for nothing.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,9 +74,6 @@ class Log:
     clock: str  # seconds or stamps
     zone: str | None  # in which stamps are written
     rows_read: int
-    # Seconds from submission to start of all rows that have both, judged or not: kind, rows, mean,
-    # median, p95, p99, most. Percentiles are waits that occur.
-    waits: pd.DataFrame
     facts: tuple[str, ...] = ()  # what the log's header says that a judgement should repeat
 
     @cached_property
@@ -227,8 +223,6 @@ def read_log(
     time_unit: str = "s",
     time_step: str | None = None,
     dates: str | None = None,
-    submitted_from: str | None = None,
-    submitted_to: str | None = None,
     skip_broken: bool = False,
     most_bytes: int = MOST_BYTES,
     settings: Mapping[str, object] | None = None,
@@ -257,8 +251,6 @@ def read_log(
         Round times to multiples of so many seconds; otherwise to microseconds.
     dates : {"day-first", "month-first"}, optional
         How 05/06/2024 is read, where no date of the log shows it.
-    submitted_from, submitted_to : str, optional
-        Judge only jobs submitted in this window, given as the log writes times.
     skip_broken : bool
         Leave rows out that break a rule and note them, instead of refusing the log.
     most_bytes : int
@@ -295,26 +287,16 @@ def read_log(
     else:
         rows = form.read(reading)
     reading.capacity = said or reading.capacity
-    window = [-math.inf, math.inf]
-    for at, text in enumerate((submitted_from, submitted_to)):
-        if text is not None:
-            parsed = clock.times(pd.Series([text], dtype=object)).iloc[0]
-            if parsed["rule"]:
-                raise InputError(f"submitted_{('from', 'to')[at]}", text, parsed["rule"])
-            window[at] = int(parsed["value"])
-    return build_log(reading, rows, *window)
+    return build_log(reading, rows)
 
 
-def build_log(
-    reading: Reading, rows: pd.DataFrame, begin: float = -math.inf, end: float = math.inf
-) -> Log:
-    """Make the log of a neutral frame; judge submissions from `begin` until before `end`."""
+def build_log(reading: Reading, rows: pd.DataFrame) -> Log:
+    """Make the log of a neutral frame."""
     clock, notes = reading.clock, reading.notes
     if clock.rounded:
         count = f"{clock.rounded} time{'s' * (clock.rounded != 1)}"
         value = f"{count}, by at most {seconds_text(clock.most_rounded)} s"
         notes.add(0, "(times)", value, f"rounded to multiples of {clock.step} s as asked", "kept")
-    waits = _waits(rows)
     absent: dict[str, Any] = {"duration": pd.NA, "paused": 0, "failed": True}
     rows = rows.assign(**{name: value for name, value in absent.items() if name not in rows})
     times = [name for name in (*MOMENTS, *LENGTHS) if name in rows]
@@ -323,7 +305,7 @@ def build_log(
     rows = rows.assign(gang=np.arange(len(rows)), lost=False)
     if reading.requeues:
         _mark_requeues(reading, rows)
-    rows["why"] = _reasons(reading, rows, begin, end)
+    rows["why"] = _reasons(reading, rows)
     judged = rows[rows["why"] == ""]
     if judged.empty:
         most = "".join(
@@ -349,27 +331,8 @@ def build_log(
         format=reading.form.name, source=reading.path.name, sha256=reading.sha256, rows=rows,
         notes=notes, capacity=reading.capacity, slots_per_second=SECOND // unit, zero=zero,
         clock=clock.kind or "seconds", zone=clock.zone or clock.offset,
-        rows_read=reading.rows_read, waits=waits, facts=tuple(reading.facts),
+        rows_read=reading.rows_read, facts=tuple(reading.facts),
     )  # fmt: skip
-
-
-def _waits(rows: pd.DataFrame) -> pd.DataFrame:
-    """How long rows waited, in seconds, by kind of GPUs that they ask for."""
-    waits = ((rows["start"] - rows["submit"]) / SECOND).dropna().astype(float)
-    gpus = rows["gpus"][waits.index]
-    kinds = {
-        "all": gpus == gpus,
-        "whole GPUs": (gpus > 0) & (gpus % 1 == 0),
-        "a share of a GPU": (gpus > 0) & (gpus % 1 != 0),
-        "no GPU": gpus == 0,
-    }
-    made: list[list[Any]] = []
-    for kind, mask in kinds.items():
-        listed = waits[mask]
-        if len(listed) and (kind == "all" or len(listed) < len(waits)):
-            at = np.percentile(listed, [50, 95, 99, 100], method="inverted_cdf")
-            made.append([kind, len(listed), listed.mean(), *at.tolist()])
-    return pd.DataFrame(made, columns=["kind", "rows", "mean", "median", "p95", "p99", "most"])
 
 
 def _countable(notes: Notes, rows: pd.DataFrame) -> pd.DataFrame:
@@ -447,18 +410,16 @@ def _mark_requeues(reading: Reading, rows: pd.DataFrame) -> None:
             reading.notes.add(line, column, job, "a job that ran several times", done)
 
 
-def _reasons(reading: Reading, rows: pd.DataFrame, begin: float, end: float) -> pd.Series:
+def _reasons(reading: Reading, rows: pd.DataFrame) -> pd.Series:
     """Why each row's job cannot be judged, the first reason that applies; empty if it can."""
-    no_start, no_end, submit = rows["start"].isna(), rows["end"].isna(), rows["submit"]
+    no_start, no_end = rows["start"].isna(), rows["end"].isna()
     # Several rows with an unknown start among them make no profile.
     no_work = rows["job"].duplicated(keep=False) | rows["duration"].isna()
     tests = {
         "no start: never ran, or unknown": ("start", no_start & no_end),
         "no end: still running when the log ended": ("end", no_end),
-        "no submission: before the log begins, or unknown": ("submit", submit.isna()),
+        "no submission: before the log begins, or unknown": ("submit", rows["submit"].isna()),
         "start and duration unknown": ("start", no_start & no_work),
-        "submitted before the window": ("submit", known_true(submit < begin)),
-        "submitted after the window": ("submit", known_true(submit >= end)),
     }
     first = np.select([mask for _, mask in tests.values()], range(len(tests)), len(tests))
     of_job = pd.Series(first, index=rows.index).groupby(rows["job"]).transform("min")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -23,7 +22,7 @@ import numpy as np
 from hindsched.arrays import Floats, Ints
 from hindsched.instances.astraea.instance import AstraeaInstance, AstraeaJob
 from hindsched.json_types import JsonObject
-from hindsched.solutions.window_solution import WindowSolution, row_use
+from hindsched.solutions.window_solution import WindowSolution
 
 
 class AstraeaSolution(WindowSolution):
@@ -45,23 +44,6 @@ class AstraeaSolution(WindowSolution):
         return self.instance.revenue(self.instance.jobs[self.instance.job_index(job)], completion)
 
     # Payments and gains
-
-    @cached_property
-    def unused_quota(self) -> Ints:
-        """What tenants leave unused of their fair shares, (last_slot, tenants, types).
-
-        Types of workers stand before those of PSs. Jobs that pay nothing run within the fair share;
-        the rest of the quota is on offer. Negative where unpaid jobs exceed it, which offline
-        schedules may: (3) knows no payments.
-        """
-        left = np.repeat(self.instance.tenant_quota[None], self.last_slot, axis=0)
-        for job in self.instance.jobs:
-            tenant = self.instance.tenant_index[job.tenant]
-            for row in self.rows.get(job.name, ()):
-                if row.payment is None:
-                    used = row_use(self.instance, row).sum(axis=0).astype(np.int64)
-                    left[row.first - 1 : row.last, tenant] -= used
-        return left
 
     def payments(self) -> dict[str, Fraction]:
         """What each tenant pays for its jobs, exactly, in order of the tenants."""

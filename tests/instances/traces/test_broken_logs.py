@@ -82,7 +82,6 @@ BROKEN: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("format", "cvs", CSV, {}, "format: cvs: must be one of csv, swf"),
     ("two capacities", "csv", CSV, {"gpus": 4, "servers": "1x4"}, "not both"),
     ("servers", "csv", CSV, {"servers": "many"}, "servers: many: must be like 16x8"),
-    ("window", "csv", CSV, {"submitted_from": "2024-01-01T00:00:00Z"}, "submitted_from"),
     ("SWF width", "swf", SWF + "2 0 0\n", {}, "row 3, column (all): 3 numbers"),
     ("SWF unknown", "swf", SWF.replace("1 0 0", "1 0 -1"), {}, "wait unknown"),
     ("sacct zone", "sacct", SACCT + GOOD_SACCT, {}, "row 2, column Submit: 2024-03-01T00:00:00"),

@@ -120,13 +120,9 @@ def test_elasticflow_follows_the_gpus() -> None:
     assert log.formulation == "elastic"
 
 
-def test_openb_ends_running_pods_if_asked_and_tells_waits() -> None:
-    log = example("openb")
+def test_openb_ends_running_pods_if_asked() -> None:
     ended = example("openb", settings={"running": "end"})
     assert jobs(ended)["pod-0"] == (0, 5000, 8, 5000)
-    waits = {item.kind: item for item in log.waits.itertuples()}
-    assert (waits["all"].rows, waits["all"].most) == (5, 305)
-    assert waits["a share of a GPU"].mean == 2
 
 
 def test_philly_attempts_across_the_end_of_daylight_saving() -> None:

@@ -176,7 +176,6 @@ class Audit:
             "users": self.users(),
             "gap": None if self.gap is None else self.gap.to_dict(),
             "fragmentation": self.fragmentation and self.fragmentation.to_dict(),
-            "waits": self.log.waits.to_dict("records"),
             "seconds": dict(self.seconds),
         }  # fmt: skip
 

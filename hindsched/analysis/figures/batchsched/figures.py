@@ -31,11 +31,8 @@ from hindsched.online.batchsched.algorithms import (
     BatchschedOnline,
     GreedyRtl,
     declared_estimates,
-    theorem,
 )
 from hindsched.online.simulator import SimulationResult, environment_of, simulate
-from hindsched.solvers.door.api import solve
-from hindsched.solvers.door.options import SolveOptions
 
 RESTORE = 2  # slots in which a preempted job trains nothing when it goes on
 LEFT_SHIFT = "batchsched-adaptive, left shift"
@@ -158,18 +155,6 @@ def _round_sweep(
     )  # fmt: skip
 
 
-def _best_known(instance: BatchschedInstance, scale: base.FigureScale) -> base.Row:
-    """The optimum's bound on instances that are small enough for it, and the promise."""
-    best = solve(instance, options=SolveOptions(work_limit=scale.pick(6000, 500)))
-    return {"optimum_lower": best.bound, "theorem": theorem(instance)["value"]}
-
-
-def _ratio_row(run: SimulationResult, known: base.Row) -> base.Row:
-    bound = known["optimum_lower"]
-    ratio = run.objective / bound if bound else None
-    return {"objective": run.objective, **known, "ratio_upper": ratio}
-
-
 ROUND_ALGORITHMS: dict[str, Callable[[], BatchschedOnline]] = {
     "A_maxweight": BatchschedOnline,
     "A_maxweight, exact": BatchschedExact,
@@ -181,11 +166,6 @@ BY_F = base.Experiment(
     "batchsched", _rescaled(VARIANTS), _cost_row, full={"capacity_fraction": 0.2},
     quick={"jobs": 20, "servers": 10, "horizon": 40, "capacity_fraction": 0.2},
     vary=lambda _: {"architecture": PARAMETER_SERVER}, play=_timed,
-)  # fmt: skip
-SMALL_OPTIMA = base.Experiment(
-    "batchsched", VARIANTS, _ratio_row,
-    {"architecture": (BOTH, BOTH), "jobs": ((3, 4, 5, 6), (2, 3))}, {"horizon": 12},
-    {"horizon": 8}, preset="small", facts=_best_known,
 )  # fmt: skip
 
 
@@ -251,10 +231,5 @@ FIGURES = [
             ROUNDS, {"jobs": ((50, 100, 200), (15, 30)), "servers": ((25, 50, 100, 150), (10, 20))}
         ),
         base.Plot("servers", "weight", "algorithm", panels="jobs"),
-    ),
-    base.Figure(
-        "theorem-5",
-        "Total weighted completion time of A_online over the optimum, small instances",
-        SMALL_OPTIMA, base.Plot("jobs", "ratio_upper", "algorithm", panels="architecture"),
     ),
 ]  # fmt: skip

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_SEEDS = 5
-LONGEST_SILENCE = 10.0  # seconds without a line about progress
+A_MOMENT, LONGEST_SILENCE = 1.0, 10.0  # seconds between lines about progress
 
 
 def compare(
@@ -275,7 +275,7 @@ def _store(
 def progress_bar(
     total: int, title: str | None, *, done: int = 0, console: Console | None = None
 ) -> Iterator[Callable[[str], None]]:
-    """Show a bar; where standard error is no terminal, lines: one per tenth of the work at least.
+    """Show a bar; where standard error is no terminal, lines: one per tenth of the work.
 
     Something is said every ten seconds. The time so far is told and none that is left: the long
     tasks, offline solves, come first.
@@ -292,7 +292,8 @@ def progress_bar(
     def count_line(text: str) -> None:
         nonlocal so_far
         so_far += 1
-        if so_far % every == 0 or so_far in (done + 1, total):
+        is_due = so_far % every == 0 and time.monotonic() - last >= A_MOMENT
+        if is_due or so_far in (done + 1, total):
             write_line(text)
 
     def keep_talking() -> None:

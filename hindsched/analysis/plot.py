@@ -34,6 +34,7 @@ __all__ = ["gantt", "losses", "policy", "ratios", "save", "utilisation"]
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#777777", "#B8A800")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SEQUENTIAL = "YlGnBu"  # light for little, dark for much; reads the same in grey
+FAINTEST = 0.35  # of it that a bar has, to be seen on a white page and on one that is inverted
 GREY = "#8A8A8A"
 DOTS_PER_INCH = 150
 INSTALL = 'pip install ".[plots]"'
@@ -140,14 +141,14 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
     """
     import matplotlib as mpl
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
+    from matplotlib.colors import ListedColormap, Normalize
 
     solution = _solution_of(solution)
     rows, spans = solution.job_rows(), job_spans(solution)
     whole = [span for listed in spans.values() for span in listed]
     ax = ax or new_axes(7.2, min(12.0, max(2.2, 1.2 + 0.22 * len(rows))))
     scale = Normalize(0, most or max([1.0, *(span.workers for span in whole)]))
-    colours = mpl.colormaps[SEQUENTIAL]
+    colours = ListedColormap(mpl.colormaps[SEQUENTIAL](np.linspace(FAINTEST, 1, 256)))
     for place, row in enumerate(rows):
         arrival, completion = row["arrival"], row["completion"]
         if completion is not None:

@@ -44,7 +44,7 @@ def tell(text: str, *, width: int | None = None, end: str = "\n") -> None:
 def with_options(message: str, options: Iterable[Any]) -> str:
     """A message with the names that options have here: the library calls them by Python's."""
     names = {each.name: max(each.opts, key=len) for each in options}
-    names["columns"] = names.get("column", "columns")
+    names |= {"columns": names.get("column", "columns"), "format": "--format"}
     return re.sub(r"`(\w+)`", lambda match: names.get(match[1], match[0]), message)
 
 

@@ -144,3 +144,12 @@ def test_progress_says_something_every_few_seconds(monkeypatch):
     lines = screen.file.getvalue().splitlines()
     assert lines[0].startswith("bench: 1/807 first")
     assert lines[1].startswith("bench: 1/807 done, working")
+
+
+def test_progress_of_quick_tasks_is_not_a_line_each():
+    screen = Console(file=io.StringIO())
+    with progress_bar(8, "bench", console=screen) as advance:
+        for number in range(8):
+            advance(f"task {number}")
+    lines = screen.file.getvalue().splitlines()
+    assert [line.split(" (")[0] for line in lines] == ["bench: 1/8 task 0", "bench: 8/8 task 7"]

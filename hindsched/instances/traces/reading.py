@@ -43,6 +43,8 @@ LONGEST_NAME = 200
 UNPRINTABLE = r"([\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff])"
 REQUEUES = ("restart", "resume", "separate")
 """A job run again begins anew, goes on where it was, or is a job of its own."""
+OTHER_FORMATS = {"JobID": "sacct", "{": "kubernetes", "[": "kubernetes", "": "swf"}
+"""By how a file begins: the format of one that is no table."""
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ASIDE = "set aside: not judged"
 LEFT_OUT = "row left out"
@@ -198,11 +200,14 @@ class Reading:
         for role, column in self.columns.items():
             if column not in names and role in needed - self._served(names):
                 shown = ", ".join(names[:30]) or "(none)"
-                hint = "" if self.keeps_broken else f" for {role}: `columns` {role}=NAME names it"
+                names_it = f"`columns` {role}=NAME names it"
+                other = OTHER_FORMATS.get(names[0] if names[0].isalpha() else names[0][:1])
+                if other is not None and self.form.name == "csv":
+                    names_it = f"`format` {other} reads files that begin like this one"
+                hint = "" if self.keeps_broken else f" for {role}: {names_it}"
                 rule = f"must be {what} with a column {column!r}{hint}"
                 error = CannotJudge(f"{self.source}, row 1, columns", shown, rule)
-                names_it = f"there are {shown}; `columns` {role}=NAME names it"
-                error.because = f"no column says {role} ({names_it})"
+                error.because = f"no column says {role} (there are {shown}; {names_it})"
                 if role in ("start", "end"):
                     error.because += "; generate --from-trace makes an instance of jobs alone"
                 if numbers(pd.Series(names, dtype=object)).notna().any():

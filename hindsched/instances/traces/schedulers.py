@@ -188,6 +188,7 @@ SLURM_JOB = r"(?a:^(?P<number>\d+)(?:_(?P<task>\d+|\[[^\]]*\]))?(?:\+\d+)?(?P<st
 SLURM_GPUS = r"(?a:(?:^|,)(?:gres[/:])?gpu(:[^=:,(]+)?[=:]([^,(]*))"
 """``gres/gpu=4``, ``gres/gpu:a100=4``, ``gpu:a100:4(IDX:0-3)``: kind and number."""
 SLURM_WAITING = ("PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "REVOKED", "CONFIGURING")
+SLURM_COLUMNS = "JobID,User,Submit,Start,End,Elapsed,State,AllocTRES,ReqTRES,NodeList"
 SLURM_COUNTS = ("NNodes", "NTasks", "AllocNodes", "AllocCPUS", "NCPUS", "ReqCPUS", "ReqNodes")
 """Columns that hold a number; any other that serves for GPUs holds trackable resources."""
 
@@ -279,7 +280,7 @@ def _slurm_kinds(log: Reading) -> pd.Series | None:
 
 
 SACCT = Format(
-    "sacct", "the output of sacct --parsable2", read_sacct,
+    "sacct", f"the output of sacct --parsable2 --format {SLURM_COLUMNS}", read_sacct,
     columns={
         "job": "JobID", "submit": "Submit", "start": "Start", "end": "End", "gpus": "AllocTRES",
         "requested": "ReqTRES", "elapsed": "Elapsed", "state": "State", "user": "User",

@@ -239,3 +239,17 @@ def test_hours_of_a_log_of_years_are_weeks() -> None:
     assert gap is not None
     assert len(gap.hours) <= 10_000
     assert gap.hours["share"].sum() == pytest.approx(1)
+
+
+def test_a_log_that_cannot_be_read_compiles_nothing(monkeypatch: Any) -> None:
+    """Else a misspelt path is told after minutes on a fresh machine."""
+    compiled = list[bool]()
+    module = "hindsched.analysis.audit.gang.audit"
+    monkeypatch.setattr(f"{module}.compile_audit", lambda: compiled.append(True))
+    with pytest.raises(InputError, match="must be a readable file"):
+        hs.audit("absent.csv", gpus=2)
+    with pytest.raises(InputError, match="no job of the log has a deadline"):
+        hs.audit(LOG, gpus=2, objective="deadlines-met")
+    assert not compiled
+    hs.audit(LOG, gpus=2, time_limit=1)
+    assert compiled

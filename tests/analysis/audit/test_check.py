@@ -55,6 +55,9 @@ def test_options_have_the_names_of_who_asks(tmp_path: Path, capsys: Any) -> None
     assert run(["audit", str(tmp_path / "log.csv"), "--check"]) == 0
     assert "--column start=NAME names it" in (told := capsys.readouterr().out)
     assert "`" not in told
+    (tmp_path / "pods.json").write_text('{"items": []}')
+    assert run(["audit", str(tmp_path / "pods.json")]) == 2
+    assert "--format kubernetes reads files that begin like this" in capsys.readouterr().err
 
 
 def test_a_sound_log() -> None:

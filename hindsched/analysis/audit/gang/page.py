@@ -158,22 +158,22 @@ def plot_use(audit: Audit) -> Axes:
     """Draw GPUs in use over time: the log's, the best schedule's, and how many there are."""
     log, room, held, best = audit.log, audit.instance.total_gpus, held_rows(audit.log), audit.best
     ax = plot.new_axes(4.6, 2.8)
-    end = int(audit.schedule.solution.completions.max())
+    first, end = int(log.jobs["submit"].min()), int(audit.schedule.solution.completions.max())
     used = use_over_time(held["start"], held["end"], held["gpus"])
     areas = {"log": (used, LOG_COLOUR, 0.35, 0)}
     if (used > room).any():
         areas["more than there are"] = (used.where(used > room, 0), OVER_COLOUR, 1.0, 1)
     for label, (curve, color, alpha, lw) in areas.items():
         style: dict[str, Any] = {"step": "post", "color": color, "alpha": alpha, "lw": lw}
-        ax.fill_between(*_curve(curve, end), label=label, **style)
+        ax.fill_between(*_curve(curve, first, end), label=label, **style)
     if best is not None and best is not audit.schedule:
         rows = best.solution.rows
         curve = use_over_time(rows.start, rows.end, rows.gpus)
-        ax.step(*_curve(curve, end), where="post", color=BEST_COLOUR, lw=1, label=best.name)
+        ax.step(*_curve(curve, first, end), where="post", color=BEST_COLOUR, lw=1, label=best.name)
     ax.axhline(room, color=plot.GREY, lw=1, ls="--")
     ax.set_ylim(0, None)
     ax.set_ylabel(f"GPUs in use (of {room})")
-    _time_axis(ax, log, int(used.index[0]), end)
+    _time_axis(ax, log, first, end)
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
     ax.set_title("In use")
     return ax
@@ -261,10 +261,10 @@ def _time_axis(ax: Axes, log: Log, first: float, last: float, says: str = "") ->
     ax.set_xlabel(", ".join(filter(None, [what, says])))
 
 
-def _curve(used: pd.Series, end: int) -> tuple[Any, Any]:
-    """Slots until `end`, and mean use from each to the next."""
+def _curve(used: pd.Series, first: int, end: int) -> tuple[Any, Any]:
+    """Slots from `first` to `end`, and mean use from each to the next."""
     moments = used.index.to_numpy(dtype=np.int64)
-    edges = np.unique(np.linspace(moments[0], end, MOST_STEPS + 1).astype(np.int64))
+    edges = np.unique(np.linspace(first, end, MOST_STEPS + 1).astype(np.int64))
     area = np.append(0.0, np.cumsum(used.to_numpy()[:-1] * np.diff(moments)))
     means = np.diff(np.interp(edges, moments, area)) / np.diff(edges)
     return edges, np.append(means, 0.0)

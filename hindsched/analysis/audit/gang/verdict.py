@@ -207,7 +207,7 @@ def _idle_hours(log: Log, schedule: AuditSchedule) -> pd.DataFrame:
     hourly = idle.groupby(np.searchsorted(edges, cut[:-1], side="right") - 1).sum()
     hourly = hourly[hourly > 0].sort_values(ascending=False, kind="stable")
     found = [
-        (log.stamp(edges[hour]), log.stamp(edges[hour + 1]), lost / log.slots_per_second)
+        (log.stamp(edges[hour]), log.stamp(min(edges[hour + 1], last)), lost / log.slots_per_second)
         for hour, lost in hourly.items()
     ]
     return pd.DataFrame(found, columns=columns[:3]).assign(share=hourly.to_numpy() / hourly.sum())

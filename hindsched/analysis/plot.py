@@ -322,7 +322,7 @@ def losses(foresight: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     foresight : Foresight
-        What `foresight` returned, or the ``found`` of what `adversary` did.
+        What `foresight` or `adversary` returned.
 
     Examples
     --------
@@ -331,6 +331,7 @@ def losses(foresight: Any, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in hs.plot.losses(found).get_yticklabels()]
     ['fifo']
     """
+    foresight = getattr(foresight, "found", foresight)  # an adversary's
     rows, price = foresight.losses_by_algorithm, foresight.price
     if not rows or price.lower is None:
         raise InputError("algorithms", [], "must be one at least, with a known price")
@@ -387,7 +388,7 @@ def policy(foresight: Any, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     foresight : Foresight
-        What `foresight` returned, or the ``found`` of what `adversary` did.
+        What `foresight` or `adversary` returned.
 
     Examples
     --------
@@ -396,6 +397,7 @@ def policy(foresight: Any, ax: Axes | None = None) -> Axes:
     >>> len(hs.plot.policy(found).get_yticklabels())
     2
     """
+    foresight = getattr(foresight, "found", foresight)  # an adversary's
     if foresight.policy is None:
         raise InputError("policy", None, "must have been found")
     futures, schedules, classes = (
@@ -433,7 +435,7 @@ def policy(foresight: Any, ax: Axes | None = None) -> Axes:
     _slot_axis(ax, 1, last)
     ax.set_xlabel("slot (boxes: futures not told apart; pale: given up)")
     ax.set_ylabel("value (hindsight's)")
-    ax.set_title(f"what the best policy found does ({foresight.policy.name})")
+    ax.set_title("what the best policy found does")
     return ax
 
 

@@ -202,9 +202,10 @@ def bound_of_game(
 
 
 def frozen(value: Any) -> Any:
-    """A record to compare: the number 1/2 is not the word "1/2"."""
+    """A record to compare: the number 1/2 is not the word "1/2", null is what is not there."""
     if isinstance(value, dict):
-        return dict, tuple((key, frozen(value[key])) for key in sorted(value))
+        given = sorted(key for key in value if value[key] is not None)
+        return dict, tuple((key, frozen(value[key])) for key in given)
     if isinstance(value, list):
         return list, tuple(map(frozen, value))
     return isinstance(value, bool), value

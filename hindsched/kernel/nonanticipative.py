@@ -120,7 +120,8 @@ def futures_in_order(data: Data, files: Sequence[tuple[Any, str]]) -> list[Any]:
 
 
 def _cluster_fields(data: Data) -> Any:
-    return {key: data[key] for key in data if key not in ("jobs", "name", "provenance")}
+    names = ("jobs", "name", "provenance")
+    return games.frozen({key: data[key] for key in data if key not in names})
 
 
 def _read_multipliers(rows: Any, here: str) -> Multipliers:

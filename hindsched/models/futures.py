@@ -85,14 +85,14 @@ class Futures:
         first, merged, notes = instances[0], dict[str, tuple[Instance, float]](), list[str]()
         data = [instance.to_dict() for instance in instances]
         jobs = [record_text(record.pop("jobs")) for record in data]
+        clusters = [record_text({**record, "name": 0, "provenance": 0}) for record in data]
         for at, (instance, share) in enumerate(zip(instances, shares, strict=True)):
             here = f"instances[{at}]"
             for name in ("family", "horizon"):
                 if getattr(instance, name) != getattr(first, name):
                     rule = f"must be {getattr(first, name)}, as of the first scenario"
                     raise InputError(f"{here}.{name}", getattr(instance, name), rule)
-            if any(data[at].get(name) != value for name, value in data[0].items()
-                   if name not in ("name", "provenance")):  # fmt: skip
+            if clusters[at] != clusters[0]:
                 raise InputError(here, instance.name, "must have the cluster of the first scenario")
             if not instance.jobs:
                 raise InputError(f"{here}.jobs", "[]", "must be one job at least")
@@ -164,13 +164,16 @@ class Futures:
 
 
 def record_text(record: object) -> str:
-    """A job's record by its values: 1 and 1.0 are one number."""
+    """A job's record by its values: 1 and 1.0 are one number, null is what is not there."""
 
     def value(text: str) -> float:
         number = float(text)
         return int(number) if number.is_integer() else number
 
-    return canonical_json(json.loads(canonical_json(record), parse_float=value))
+    def given(data: dict[str, object]) -> dict[str, object]:
+        return {key: data[key] for key in data if data[key] is not None}
+
+    return canonical_json(json.loads(canonical_json(record), parse_float=value, object_hook=given))
 
 
 def extensive_form(

@@ -28,6 +28,24 @@ def test_the_first_candidates_are_ambushes_of_full_size() -> None:
     assert max(ratios) > 1.35
 
 
+@pytest.mark.parametrize("family", ["mlbroker", "edgecloud"])
+def test_where_values_take_long_a_job_meets_another(family: str) -> None:
+    space = find_space(family, "small").with_ranges({"jobs": [1, 2]})
+    shapes, alike, meets = Shapes(space, 8, 8, playable=False), 0, 0
+    for number in range(40):
+        first, second = shapes.instances(shapes.propose(None, 0, number))
+        (base,), (again, other) = first.jobs, second.jobs
+        assert again == base
+        assert base.arrival == 1 < other.arrival <= 3
+        meets += other.arrival <= getattr(base, "departure", 9)
+        parts = first.datacenters if family == "mlbroker" else first.servers
+        alike += (
+            len({part.model_copy(update={"name": "x"}).model_dump_json() for part in parts}) == 1
+        )
+    assert meets >= 25
+    assert 10 <= alike <= 38
+
+
 @pytest.mark.parametrize("asked", [{"futures": 10**8}, {"jobs": 1001}])
 def test_more_than_can_be_played_is_refused(asked: dict[str, int]) -> None:
     with pytest.raises(hs.InputError, match="must be at most 1000"):

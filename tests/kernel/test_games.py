@@ -155,8 +155,22 @@ def test_values_are_those_of_all_policies(family: str) -> None:
         assert states.deterministic(optima) == pytest.approx(outer(map(inner, table)))
         found = states.randomised(optima)
         assert found.value == pytest.approx(mixed(table, up), rel=1e-7)
-        promised = [v / o for v, o in zip(states.expected(found.moves), optima, strict=True)]
+        promised = [v / o for v, o in zip(expected(states, found.moves), optima, strict=True)]
         assert inner(promised) == pytest.approx(found.value, rel=1e-7)
+
+
+def expected(states: StateGame, moves: Any) -> list[float]:
+    """Expected value of a policy in every future."""
+    likely, values = {states.game.root(): 1.0}, [0.0] * states.size
+    for state in states.graph:
+        share = likely.pop(state, 0.0)
+        for at, probability in states.choices(moves, state) if share else ():
+            pays, after = states.graph[state][at]
+            for s in state.futures:
+                values[s] += share * probability * pays / states.scale
+            for child in after:
+                likely[child] = likely.get(child, 0.0) + share * probability
+    return values
 
 
 def mixed(table: Any, up: bool) -> float:
@@ -238,6 +252,10 @@ def test_a_game_by_columns_has_its_value_by_hand() -> None:
     assert found.ratio_deterministic == pytest.approx(9 / 8)
     assert found.replayed == pytest.approx(found.expected)
     assert "below 1.09 (proven by solver)" in found.sentences()[0]
+    comes = found.futures.instances[1]
+    other = comes.jobs[1].model_copy(update={"name": "other"})
+    with pytest.raises(hs.InputError, match="must be of one of the futures"):
+        hs.simulate(comes.with_fields(jobs=(comes.jobs[0], other)), found.policy)
 
 
 @pytest.mark.parametrize("name", ["gang", "oasis"])
@@ -295,7 +313,7 @@ def test_forged_and_mutated_certificates_prove_nothing_false(name: str, claim: s
     assert refused > 300
 
 
-LABELS = {"method", "created_by", "produced_by", "instance", "format", "family"}
+LABELS = {"method", "created_by", "produced_by", "format", "family"}
 """Of a schedule, which claim nothing."""
 RESULTS = ("adversary.json", "foresight.json")
 
@@ -379,6 +397,12 @@ def test_the_policy_is_told_as_a_tree() -> None:
     assert lines[-1] == "slot 1, 6 futures: with 28.6% j0 in 1 to 6"
     leaves = [line for line in lines if "5 to 6" in line]
     assert leaves == ["        slot 5, 2 futures: with 50.0% j4 in 5 to 6"]
+
+
+def test_an_adversary_is_drawn() -> None:
+    drawn = hs.plot.policy(adversary_of("gang"))
+    assert drawn.get_title(loc="left") == "what the best policy found does"
+    assert [label.get_text() for label in hs.plot.losses(adversary_of("gang")).get_yticklabels()]
 
 
 def test_the_sentence_names_the_theorem() -> None:

@@ -61,7 +61,6 @@ class GameSettings(SearchQuestion[Draft]):
     policies: str
     formulation: str
     deterministic: bool  # whether policies that randomise do not count
-    playable: bool  # whether the kernel plays the game; else its value is by columns
 
     def propose(self, best: Draft | None, seed: int, number: int) -> Draft:
         """A tree of futures."""
@@ -79,7 +78,7 @@ class GameSettings(SearchQuestion[Draft]):
         """The ratio below which no online algorithm is on a tree."""
         try:
             futures = self.shapes.instances(candidate)
-            if not self.playable:
+            if not self.shapes.playable:
                 with counting():
                     found = foresight(
                         futures, algorithms=[], policies=self.policies,
@@ -157,14 +156,14 @@ def adversary(
     for name, number, least in (("seed", seed, 0), ("jobs", jobs, 1), ("futures", futures, 2)):
         if whole_number(name, number, least) > MOST and name != "seed":
             raise InputError(name, number, f"must be at most {MOST}")
-    shapes = Shapes(space, jobs, futures)
     first = space.instance(space.candidate(np.random.default_rng(seed)))
     formulation = first.check_formulation(formulation)
     if policies not in (None, *POLICIES):
         raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
     played = [p for p in POLICIES if is_playable(first, formulation, p)]
     policies = policies or next(iter(played), RUN)
-    question = GameSettings(shapes, policies, formulation, deterministic, policies in played)
+    shapes = Shapes(space, jobs, futures, policies in played)
+    question = GameSettings(shapes, policies, formulation, deterministic)
     asked = [family, preset, policies, formulation, ranges, jobs, futures, deterministic, seed]
     begun = time.monotonic()
     best, facts = search(
@@ -173,8 +172,8 @@ def adversary(
         nothing=f"no futures of {family} are a game",
     )  # fmt: skip
     left = math.inf if time_limit is None else begun + time_limit - time.monotonic()
-    seconds = max(1.0, min(left, DEFAULT_SECONDS)) if question.playable else COLUMN_SECONDS
-    with nullcontext() if question.playable else counting():
+    seconds = max(1.0, min(left, DEFAULT_SECONDS)) if shapes.playable else COLUMN_SECONDS
+    with nullcontext() if shapes.playable else counting():
         made = Adversary.of(shapes.instances(best), policies, formulation, seconds)
     made = replace(made, search=facts)
     if folder is not None:

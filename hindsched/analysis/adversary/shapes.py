@@ -3,8 +3,10 @@
 *Chains* are one list of jobs, of which future k has the first k: good where jobs compete for a
 place. *Ambushes* are a base that all futures have, and a burst of equal jobs that comes after one
 of several slots, or never: good where who begins early blocks, and who waits pays, most of all if
-the burst's numbers are at the other ends than the base's. A change is one
-of a field, a count, a time, a future or a job, in groups that are alike or in one.
+the burst's numbers are at the other ends than the base's. Where a value takes long, futures begin
+as *meetings*: a job that stays, and another that comes while it is there, or never; the cluster's
+records are alike, so that where the job goes matters for the other's sake alone, or not. A change
+is one of a field, a count, a time, a future or a job, in groups that are alike or in one.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ import numpy as np
 
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance
-from hindsched.instances.search_space import HORIZON, SearchSpace, leaves
+from hindsched.instances.search_space import HORIZON, SearchSpace, leaves, lists
 from hindsched.json_types import Draft
 
-TIME = ("arrival", "submit")  # when a job comes; what else of it has a time moves along
-FOLLOWING = ("departure", "deadline")
+TIME = ("arrival", "submit")  # when a job comes
+FOLLOWING = ("departure", "deadline")  # what else of it has a time, which moves along
 TRIES, DRAFTS = 200, 64
 FULL = 16  # of the first candidates: ambushes with as many futures and jobs as there may be
 
@@ -40,6 +42,7 @@ class Shapes:
     space: SearchSpace
     jobs: int
     futures: int
+    playable: bool = True  # whether values are quick; else futures begin as meetings
 
     def instances(self, tree: Draft) -> list[Instance]:
         """The futures' instances; `InputError` where one breaks a rule of the family."""
@@ -57,7 +60,12 @@ class Shapes:
         random, wrong = np.random.default_rng((seed, number)), ""
         drawn = best is None or number < FULL or random.random() < (0.5 if number < 400 else 0.1)
         for _ in range(TRIES):
-            made = self._drawn(random, number < FULL) if drawn or best is None else deepcopy(best)
+            if best is not None and not drawn:
+                made = deepcopy(best)
+            elif self.playable:
+                made = self._drawn(random, number < FULL)
+            else:
+                made = self._meeting(random)
             try:
                 for _ in range(0 if drawn else 1 + int(random.geometric(0.6))):
                     self._change(made, random)
@@ -95,7 +103,7 @@ class Shapes:
         job = deepcopy(jobs[int(random.integers(len(jobs)))])
         share = float(random.choice((0.0, 0.5, 1.0))) if share is None else share
         for path, holder, key in leaves(job, "jobs"):
-            if self.space.varies(path) and random.random() < share:
+            if self._is_free(path) and random.random() < share:
                 span = self.space.spans[path]
                 holder[key] = span.nearest((span.low, span.high)[int(random.integers(2))])
         return job, deepcopy(cluster)
@@ -104,27 +112,40 @@ class Shapes:
         """Another job, whose numbers are at the other end than a job's."""
         made = deepcopy(job)
         for path, holder, key in leaves(made, "jobs"):
-            if self.space.varies(path):
+            if self._is_free(path):
                 span = self.space.spans[path]
                 is_high = holder[key] > (span.low + span.high) / 2
                 holder[key] = span.nearest(span.low if is_high else span.high)
         return made
+
+    def _is_free(self, path: str) -> bool:
+        """Whether a number of a job may change; its times move together."""
+        return self.space.varies(path) and path.split(".")[-1] not in (*TIME, *FOLLOWING)
+
+    def _free_paths(self, job: Draft) -> list[str]:
+        return [path for path, _ in _leaf_values(job) if self._is_free(path)]
+
+    @cached_property
+    def _start(self) -> int:
+        """The first time at which jobs come."""
+        lows = (
+            self.space.spans[f"jobs.{key}"].low for key in TIME if self.space.has(f"jobs.{key}")
+        )
+        return int(next(lows) + 0.5)
 
     def _drawn(self, random: np.random.Generator, is_full: bool) -> Draft:
         """A chain or an ambush, of a burst that has another job's numbers or the opposite ones."""
         is_opposite = is_full or random.random() < 0.3
         first, cluster = self._job(random, 1.0 if is_opposite else None)
         other = self._opposite(first) if is_opposite else self._job(random)[0]
-        key = next(name for name in TIME if name in first)
-        start = int(self.space.spans[f"jobs.{key}"].low + 0.5)
-        _move(first, key, start - first[key])
+        _place(first, self._start)
         most = int(random.integers(2, self.futures, endpoint=True))
         if is_full or (is_opposite and random.random() < 0.5):
             most = self.futures
         slots = self.space.spans[HORIZON].nearest(max(cluster[HORIZON], most))  # to arrive in
         cluster[HORIZON], most = slots, min(most, int(slots))
         if not is_opposite and random.random() < 0.5:
-            growing = [at for at in _numeric_paths(self.space, first) if random.random() < 0.4]
+            growing = [at for at in self._free_paths(first) if random.random() < 0.4]
             rate, groups = random.choice((0.5, 0.8, 1.25, 1.5, 2.0, 3.0)), [first]
             for k in range(1, min(most, self.jobs)):
                 following = deepcopy(first)
@@ -132,7 +153,7 @@ class Shapes:
                     if path in growing:
                         span = self.space.spans[path]
                         holder[name] = span.nearest(holder[name] * float(rate) ** k)
-                _move(following, key, k)
+                _move(following, k)
                 groups.append(following)
             futures = [list(range(k + 1)) for k in range(len(groups))]
             made = [{"job": job, "count": 1} for job in groups]
@@ -143,18 +164,30 @@ class Shapes:
             made, futures = [{"job": first, "count": 1}], [[0]]
             for k in range(1, most):
                 burst = deepcopy(other)
-                _move(burst, key, start + k - burst[key])
+                _place(burst, self._start + k)
                 made.append({"job": burst, "count": count})
                 futures.append([0, k])
         return {"cluster": cluster, "groups": made, "futures": futures}
+
+    def _meeting(self, random: np.random.Generator) -> Draft:
+        """The job of four that stays longest, and one that comes in its first slots, or never."""
+        drawn = [self._job(random) for _ in range(4)]
+        for job, _ in drawn:
+            _place(job, self._start)
+        first, cluster = max(drawn, key=lambda pair: pair[0].get("departure", 0))
+        second = self._opposite(first) if random.random() < 0.5 else self._job(random)[0]
+        for name in lists(cluster) if random.random() < 0.5 else ():
+            cluster[name] = [cluster[name][0] | {"name": one["name"]} for one in cluster[name]]
+        _place(second, self._start + int(random.integers(1, 3)))
+        groups = [{"job": job, "count": 1} for job in (first, second)]
+        return {"cluster": cluster, "groups": groups, "futures": [[0], [0, 1]]}
 
     def _change(self, tree: Draft, random: np.random.Generator) -> None:
         groups, futures, kind = tree["groups"], tree["futures"], random.random()
         g, f = int(random.integers(len(groups))), int(random.integers(len(futures)))
         alike = [g] if random.random() < 0.3 else _alike(groups, g)
-        key = next(name for name in TIME if name in groups[g]["job"])
         if kind < 0.45:  # a number, in all that are alike
-            paths = _numeric_paths(self.space, groups[g]["job"])
+            paths = self._free_paths(groups[g]["job"])
             path = paths[int(random.integers(len(paths)))]
             span, value = self.space.spans[path], dict(_leaf_values(groups[g]["job"]))[path]
             step = 1 if span.is_whole else 0.1 * (span.high - span.low)
@@ -166,15 +199,15 @@ class Shapes:
                     if where == path:
                         holder[name] = new
             if random.random() < 0.2:  # and futures up to the last that there may be
-                _extend(tree, key, len(futures) - 1, False, self.futures - len(futures))
+                _extend(tree, len(futures) - 1, False, self.futures - len(futures))
         elif kind < 0.6:
             count = groups[g]["count"] + int(random.choice((-1, 1)))
             for at in alike:
                 groups[at]["count"] = max(1, count)
         elif kind < 0.7:
-            _move(groups[g]["job"], key, int(random.choice((-1, 1))))
+            _move(groups[g]["job"], int(random.choice((-1, 1))))
         elif kind < 0.82:  # futures more: like another, the last group slots later
-            _extend(tree, key, f, random.random() < 0.3, int(random.choice((1, 2, 4))))
+            _extend(tree, f, random.random() < 0.3, int(random.choice((1, 2, 4))))
         elif kind < 0.88:
             del futures[f]
         elif kind < 0.94:  # another job, in one future or in all
@@ -244,13 +277,13 @@ class Shapes:
         )
 
 
-def _extend(tree: Draft, key: str, f: int, keeps_last: bool, count: int) -> None:
+def _extend(tree: Draft, f: int, keeps_last: bool, count: int) -> None:
     """Futures more, like one whose last group comes a slot later each time, or again."""
     groups, futures = tree["groups"], tree["futures"]
     kept, at = futures[f] if keeps_last else futures[f][:-1], futures[f][-1]
     for _ in range(count):
         last = deepcopy(groups[at])
-        _move(last["job"], key, 1)
+        _move(last["job"], 1)
         at = len(groups)
         groups.append(last)
         futures.append([*kept, at])
@@ -263,11 +296,6 @@ def tidy(tree: Draft) -> Draft:
     tree["groups"] = [tree["groups"][g] for g in used]
     tree["futures"] = [sorted(place[g] for g in members) for members in tree["futures"]]
     return tree
-
-
-def _numeric_paths(space: SearchSpace, job: Draft) -> list[str]:
-    """Paths of a job's numbers that may change, but for its times."""
-    return [p for p, _ in _leaf_values(job) if space.varies(p) and p.split(".")[-1] not in TIME]
 
 
 def _leaf_values(job: Draft) -> Iterator[tuple[str, Any]]:
@@ -285,7 +313,12 @@ def _alike(groups: list[Draft], g: int) -> list[int]:
     return [at for at, group in enumerate(groups) if seen(group) == seen(groups[g])]
 
 
-def _move(job: Draft, key: str, slots: float) -> None:
-    for name in (key, *FOLLOWING):
+def _move(job: Draft, slots: float) -> None:
+    for name in (*TIME, *FOLLOWING):
         if job.get(name) is not None:
             job[name] += slots
+
+
+def _place(job: Draft, time: float) -> None:
+    """Move a job, so that it comes at a time."""
+    _move(job, time - next(job[name] for name in TIME if name in job))

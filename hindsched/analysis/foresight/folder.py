@@ -92,6 +92,8 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
         if not path.exists():
             return None
         solution = read_solution(path, instances[n])
+        if read_json(path)["instance"] != instances[n].name:
+            errors.append(f"{path.name}: instance: must be {instances[n].name}")
         errors.extend(f"{path.name}: breaks {line}" for line in solution.violations()[:1])
         if solution.formulation != formulation and not relaxes:
             errors.append(f"{path.name}: formulation: is not that of {RESULT}")

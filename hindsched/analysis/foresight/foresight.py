@@ -435,7 +435,7 @@ def _search_policies(
         greedy = commit_greedily(futures, formulation, options)
         if greedy is not None:
             values = tuple(solution.objective() for solution in greedy)
-            known.append(Strategy(values, greedy, "commits greedily"))
+            known.append(Strategy(values, greedy))
         if not known or few:
             known += _any_policy(futures, policies, formulation)
     search = FamilySearch(futures, policies, formulation, optima, SolveOptions(threads=1))

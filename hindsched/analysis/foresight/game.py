@@ -68,7 +68,7 @@ def pure_policy(
     """What a pure policy does in every future."""
     made = [schedule(states, instance, s, chosen.__getitem__, formulation)
             for s, instance in enumerate(futures.instances)]  # fmt: skip
-    return Strategy(tuple(solution.objective() for solution in made), made, "states")
+    return Strategy(tuple(solution.objective() for solution in made), made)
 
 
 def mixture_of(

@@ -48,7 +48,7 @@ class MixedPolicy(OnlineAlgorithm):
         self.cluster, self.slot = environment.cluster, 0
         shares, random = [share for share, _ in self.mixture], draws(environment.seed, "policy")
         self.drawn = self.mixture[int(random.choice(len(shares), p=shares))][1]
-        self.known: list[tuple[int, str, str]] = []
+        self.known: list[tuple[str, str]] = []  # record and name of what was told
         self.settled: set[str] = set()
         self.plan: dict[str, list[Assignment]] = {}
 
@@ -56,8 +56,7 @@ class MixedPolicy(OnlineAlgorithm):
         """What the drawn policy does where the futures begin as what was told."""
         for job in arrivals:
             record = self.cluster.with_fields(jobs=(job,)).to_dict()["jobs"][0]
-            told = self.cluster.arrival_of(job) + self.futures.reveal_delay
-            self.known.append((told, record_text(record), job.name))
+            self.known.append((record_text(record), job.name))
         self.plan = self._plan(slot)
         self.slot, rows = slot, dict[str, list[Assignment]]()
         for name in sorted(self.plan.keys() - self.settled):
@@ -78,12 +77,11 @@ class MixedPolicy(OnlineAlgorithm):
 
     def _plan(self, slot: int) -> dict[str, list[Assignment]]:
         """Rows of the jobs that were told, as of the first future that is like this up to now."""
-        seen = [each[1:] for each in self.known if each[0] <= slot]
         for s, instance in enumerate(self.futures.instances):
             jobs = sorted((self.futures.revealed(s, at), at) for at in range(len(instance.jobs)))
             own = [at for told, at in jobs if told <= slot]
-            if len(own) == len(seen) and all(
-                self._is_told_of(s, at, *each) for at, each in zip(own, seen, strict=True)
+            if len(own) == len(self.known) and all(
+                self._is_told_of(s, at, *each) for at, each in zip(own, self.known, strict=True)
             ):
                 rows, names = planned_rows(self.drawn, s), [instance.jobs[at].name for at in own]
                 return {name: rows[name] for name in names if name in rows}

@@ -51,7 +51,6 @@ class Strategy:
 
     values: tuple[float, ...]  # in every scenario
     schedules: Any = None  # what it does there
-    name: str = "extensive form"  # where it comes from
 
     def expected(self, weights: Sequence[float]) -> float:
         """Weighted sum of the values."""
@@ -334,7 +333,7 @@ def run_on(
         runs = [simulate(instance, algorithm, seed=seed, formulation=formulation, estimates=known)
                 for instance in futures.instances]  # fmt: skip
         values = tuple(run.objective for run in runs)
-        strategies.append(Strategy(values, [run.solution for run in runs], algorithm))
+        strategies.append(Strategy(values, [run.solution for run in runs]))
     return strategies
 
 

@@ -124,19 +124,6 @@ class StateGame:
         }
         return PolicyValue(float(solved.x[-1]), tuple(map(float, weights)), moves)
 
-    def expected(self, moves: Moves) -> list[float]:
-        """Expected value of a policy in every future."""
-        likely, values = {self.game.root(): 1.0}, [0.0] * self.size
-        for state in self.graph:
-            share = likely.pop(state, 0.0)
-            for at, probability in self.choices(moves, state) if share else ():
-                pays, after = self.graph[state][at]
-                for s in state.futures:
-                    values[s] += share * probability * pays / self.scale
-                for child in after:
-                    likely[child] = likely.get(child, 0.0) + share * probability
-        return values
-
     def choices(self, moves: Moves, state: State) -> Sequence[tuple[int, float]]:
         """What a policy does; where it does not say, the best where nothing is unknown."""
         return moves.get(state) or [(self.known[1].get(state, 0), 1.0)]

@@ -67,6 +67,22 @@ def test_a_number_is_one_number_however_it_is_written() -> None:
     assert game.replayed == pytest.approx(game.expected)
 
 
+def test_null_is_what_is_not_there(tmp_path: Path) -> None:
+    due: dict[str, Any] = {"deadline": None}
+    alike = pool([{}], [due, unit(1, 5)], [{}, unit(2, 7)], [due, {**unit(2, 7), **due}])
+    game = hs.Adversary.of(alike, "run")
+    assert len(game.futures) == 3
+    assert game.ratio == pytest.approx(hs.Adversary.of(FUTURES, "run").ratio, rel=1e-12)
+    game.write(tmp_path)
+    assert verify_adversary(tmp_path) == []
+
+
+def test_what_only_a_later_future_has_is_another_cluster() -> None:
+    later = parse_instance({**FUTURES[1].to_dict(), "placement": "pool", "name": "later"})
+    with pytest.raises(hs.InputError, match="must have the cluster of the first"):
+        Futures.of([FUTURES[0], later])
+
+
 def test_merged_futures_are_written_so_that_the_folder_holds(tmp_path: Path) -> None:
     found = hs.foresight([*FUTURES, FUTURES[1].with_fields(name="again")])
     assert "again is f1 again: merged" in found.sentences()
@@ -131,6 +147,11 @@ def test_files_of_a_wider_problem_are_refused(folder: Path, stem: str) -> None:
     assert not solution.violations()
     write_solution(solution, folder / f"{stem}-0.json")
     assert any("formulation: is not that" in line for line in verify_foresight(folder))
+
+
+def test_a_file_names_the_future_that_it_is_of(folder: Path) -> None:
+    edit(folder / "policy-1.json", "instance", value="f2")
+    assert verify_foresight(folder) == ["policy-1.json: instance: must be f1"]
 
 
 def test_the_word_nobody_is_of_a_class(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,8 +204,7 @@ def bound_of_game(
 def frozen(value: Any) -> Any:
     """A record to compare: the number 1/2 is not the word "1/2", null is what is not there."""
     if isinstance(value, dict):
-        given = sorted(key for key in value if value[key] is not None)
-        return dict, tuple((key, frozen(value[key])) for key in given)
+        return dict, frozenset((k, frozen(v)) for k, v in value.items() if v is not None)
     if isinstance(value, list):
         return list, tuple(map(frozen, value))
     return isinstance(value, bool), value

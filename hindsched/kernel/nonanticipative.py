@@ -120,8 +120,7 @@ def futures_in_order(data: Data, files: Sequence[tuple[Any, str]]) -> list[Any]:
 
 
 def _cluster_fields(data: Data) -> Any:
-    names = ("jobs", "name", "provenance")
-    return games.frozen({key: data[key] for key in data if key not in names})
+    return games.frozen({key: data[key] for key in data.keys() - {"jobs", "name", "provenance"}})
 
 
 def _read_multipliers(rows: Any, here: str) -> Multipliers:

@@ -14,7 +14,7 @@ from typing import Any
 
 from .exact import Data, Interval
 from .problem import FamilyProblem
-from .reading import LIMITS, Progress, RefusedFile, exact_numbers, limited, require, silent
+from .reading import LIMITS, RefusedFile, exact_numbers, limited, require
 from .verdict import Verdict, Violation
 
 BUILT_IN = ("oasis", "batchsched", "astraea", "edgecloud", "mlbroker", "gang")
@@ -108,17 +108,14 @@ def check(
 
 
 def bound(
-    instance: Data | ExactInstance,
-    certificate: Data,
-    limits: Mapping[str, int] | None = None,
-    progress: Progress = silent,
+    instance: Data | ExactInstance, certificate: Data, limits: Mapping[str, int] | None = None
 ) -> Interval:
     """Enclose what a certificate's prices prove, whatever it states; arguments as for `check`."""
     with limited(limits or {}):
         try:
             read = instance if isinstance(instance, ExactInstance) else ExactInstance(instance)
             data = exact_numbers(certificate)
-            return read.problem(data["formulation"]).bound(data, progress)
+            return read.problem(data["formulation"]).bound(data)
         except MALFORMED as error:
             raise RefusedFile(f"malformed: {type(error).__name__}: {error}"[:400]) from None
 

@@ -16,15 +16,15 @@ if not __package__:  # run as a folder: its parent holds the package, and the fo
     __import__(__package__)
 
 import argparse
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 from typing import Any, NamedTuple
 
 from . import FAMILIES, MALFORMED, ExactInstance, Verdict, nonanticipative
 from .exact import Interval, decimal, point
-from .reading import LIMITS, Progress, RefusedFile, check_stated, limited, load, require, silent
+from .reading import LIMITS, RefusedFile, check_stated, limited, load, require
 
 SOLUTION, CERTIFICATE = "hindsched-solution/1", "hindsched-certificate/1"
 KEYS = {"format", "family", "instance", "instance_sha256", "formulation", "kind", "sense", "bound"}
@@ -56,7 +56,6 @@ def check_command(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=__package__, description=__doc__)
     parser.add_argument("instance", metavar="INSTANCE")
     parser.add_argument("others", nargs="*", metavar="FILE", help="SOLUTION or CERTIFICATE")
-    parser.add_argument("--progress", action="store_true", help="say how far a proof is")
     change = f"change one of {LIMITS}"
     parser.add_argument("--limit", action="append", default=[], metavar="NAME=NUMBER", help=change)
     options, limits = parser.parse_args(arguments), dict(LIMITS)
@@ -65,14 +64,13 @@ def check_command(arguments: Sequence[str]) -> int:
             _say(f"refused: --limit: NAME=NUMBER, of {', '.join(LIMITS)}")
             return 2
         limits[name] = int(number)
-    tell = _progress() if options.progress else silent
     files = (Document(path, *load(path)) for path in (options.instance, *options.others))
-    return judge(files, limits, _say, tell).code
+    return judge(files, limits, _say).code
 
 
 def judge(
     documents: Iterable[Document], limits: Mapping[str, int] = LIMITS,
-    say: Callable[[str], None] = lambda line: None, tell: Progress = silent,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Judgement:  # fmt: skip
     """Judge an instance, which comes first, its solutions and certificates."""
     judgement = Judgement()
@@ -83,7 +81,7 @@ def judge(
 
     try:
         with limited(limits):
-            judgement.code = _judge_in_order(judgement, iter(documents), tell_line, tell)
+            judgement.code = _judge_in_order(judgement, iter(documents), tell_line)
             return judgement
     except RefusedFile as refused:
         tell_line(f"refused: {refused}")
@@ -95,9 +93,7 @@ def judge(
     return judgement
 
 
-def _judge_in_order(
-    judgement: Judgement, documents: Iterator[Document], say: Any, tell: Progress
-) -> int:
+def _judge_in_order(judgement: Judgement, documents: Iterator[Document], say: Any) -> int:
     _, instance, sha256, known = next(documents)
     if instance.get("kind") in nonanticipative.KINDS:
         return _futures(judgement, instance, documents, say)
@@ -109,9 +105,8 @@ def _judge_in_order(
         kind = str(data.get("format"))
         require(kind in (SOLUTION, CERTIFICATE), f"{other}: format must be that of another file")
         for key in ("family", "instance"):
-            require(
-                data.get(key) == instance[key if key == "family" else "name"], f"{other}: {key}"
-            )
+            named = instance[key if key == "family" else "name"]
+            require(data.get(key) == named, f"{other}: {key}")
         require(data.get("instance_sha256") == sha256, f"{other}: is of another instance")
         problems.add(read.family.formulations[data["formulation"]])
         require(len(problems) == 1, f"{other}: is of another formulation")
@@ -121,12 +116,10 @@ def _judge_in_order(
             broken = broken or not verdict.feasible
             judgement.objectives.append(verdict.value)
         else:
-            judgement.bounds.append(_bound(read, data, say, tell, other))
+            judgement.bounds.append(_bound(read, data, say, other))
     if broken:
         return 1
-    pairs = (
-        (objective, proven) for objective in judgement.objectives for proven in judgement.bounds
-    )
+    pairs = product(judgement.objectives, judgement.bounds)
     return max((_compare(read.family.sense, *pair, say) for pair in pairs), default=0)
 
 
@@ -160,12 +153,12 @@ def _solution(verdict: Verdict, data: Any, say: Any) -> None:
         require(off <= abs(stated) * CLOSE, "objective: is not that of the decisions")
 
 
-def _bound(read: ExactInstance, data: Any, say: Any, tell: Progress, path: str) -> Interval:
+def _bound(read: ExactInstance, data: Any, say: Any, path: str) -> Interval:
     require(set(data) - {"layout"} == KEYS | {"prices"}, f"keys must be {sorted(KEYS)} and prices")
     require(data["sense"] == read.family.sense, f"sense: must be {read.family.sense}")
     kinds = ("lagrangian", "lp-dual", "tree", "sequences")
     require(data["kind"] in kinds, "kind: is unknown")
-    proven = read.problem(data["formulation"]).bound(data, tell)
+    proven = read.problem(data["formulation"]).bound(data)
     stated = data["bound"]
     say(f"bound {_text_of(proven)}")
     check_stated(stated, proven, read.family.sense, f"{path}: bound")
@@ -194,18 +187,6 @@ def _text_of(number: Interval) -> str:
     if number.low == number.high and len(str(number.low)) <= 60:
         return str(number.low)
     return f"in [{decimal(number.low, up=False)}, {decimal(number.high, up=True)}]"
-
-
-def _progress() -> Progress:
-    """Say on the error stream how far a proof is, twice a second at most."""
-    reported = [time.monotonic()]
-
-    def tell(done: int, of: int, what: str) -> None:
-        if time.monotonic() - reported[-1] > 0.5:
-            reported[:] = [time.monotonic()]
-            sys.stderr.write(f"{what} {done} of {of}\n")
-
-    return tell
 
 
 def _say(line: str) -> None:

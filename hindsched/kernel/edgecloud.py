@@ -12,12 +12,13 @@ from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import groupby, pairwise
 from math import lcm
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from . import reading, trees
 from .exact import Data, Interval, ceiling, point
 from .problem import FamilyProblem
-from .reading import Progress, integer, require, silent
+from .reading import integer, require
 from .trees import Limits, between
 from .verdict import Broken, Stretch, Verdict, given_up, jobs_of, levels, rows_of
 
@@ -84,13 +85,13 @@ class Problem(FamilyProblem):
             total += end - self.jobs[name]["arrival"] + 1
         return point(total)
 
-    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+    def bound(self, certificate: Data) -> Interval:
         """Sum over jobs of min [time + price of what it uses], less price x capacity, exactly.
 
         A block is one job of (2) with whole chunks; that cloud workers, PSs and storage are few is
         left out of it, which errs outward. Slots have no last one: behind all prices they are free.
         A tree without migration splits the slot up to which a job pays for time (a job that is done
-        before is one that waits), its chunks in a place or in the cloud, and who works in a slot.
+        before is one that waits), and its chunks on a group or in the cloud.
         """
         instance, cloud, count, ps = self.instance, self.cloud, self.workers, self.ps
         servers, jobs = instance["servers"], instance["jobs"]
@@ -108,16 +109,12 @@ class Problem(FamilyProblem):
         }
         sizes = [job.get("chunk_gb") or 0 for job in jobs]
         literal, tree = self.literal, certificate["kind"] == "tree"
-        axis, features = "worker", dict[str, Sequence[tuple[str, Any]]]()
+        groups = [("group", sets["group_capacity"])]
+        features: trees.Features = {"completion": (), "cloud_chunks": (), "chunks": groups}
         if tree:
             require(not literal, "kind: jobs whose work moves have no trees")
-            axis = trees.layout(certificate, ("groups", "workers")).removesuffix("s")
-            known = [(axis, sets[f"{axis}_capacity"])]
-            features = {"completion": (), "cloud_chunks": (), "chunks": known}
-            if axis == "group":
-                del sets["worker_capacity"]
-            else:
-                features["worker_slots"] = [*known, ("slot", range(1, reading.LIMITS["cells"]))]
+            trees.layout(certificate, ("groups",))
+            del sets["worker_capacity"]
 
         def price(given: Any) -> tuple[Interval, Any]:
             prices = {name: rows for name, rows in given.items() if name not in UNUSED}
@@ -140,9 +137,9 @@ class Problem(FamilyProblem):
                 ]
                 spans[key] = tuple((slots[0], slots[-1], p) for p, slots in runs if p)
             places = [
-                (s, k, f"{s}/{n}" if axis == "worker" else f"{s}/{k}",
-                 spans["worker_capacity", f"{s}/{n}"] + spans["group_capacity", f"{s}/{k}"]
-                 + spans["type_capacity", k]) for s, n, k in workers
+                (s, k, f"{s}/{k}", spans["worker_capacity", f"{s}/{n}"]
+                 + spans["group_capacity", f"{s}/{k}"] + spans["type_capacity", k])
+                for s, n, k in workers
             ]  # fmt: skip
 
             def respond(position: int, limits: Limits) -> Interval | None:
@@ -153,14 +150,7 @@ class Problem(FamilyProblem):
                 ready = {
                     at: arrival + integer(n, 0, "upload") for at, n in job["upload_slots"].items()
                 }
-                decided: dict[str, dict[int, int]] = defaultdict(
-                    dict
-                )  # by worker and slot, 1: works
-                for (of, *labels), (low, high) in limits.items():
-                    if of == "worker_slots" and (low or high == 0):
-                        decided[labels[0]][labels[1]] = low
-                last = max((slot for each in decided.values() for slot in each), default=0)
-                stop = max([end, last, arrival, *ready.values()]) + chunks * edge
+                stop = max([end, arrival, *ready.values()]) + chunks * edge
                 classes: Counter[Any] = Counter()
                 for server, worker_kind, label, slot_prices in places:
                     if worker_kind == kind:
@@ -168,7 +158,7 @@ class Problem(FamilyProblem):
                             (f, e, int(p * gb)) for f, e, p in spans["storage", server] if gb
                         )
                         bounds = between(limits, ("chunks", label), chunks)
-                        apart = label if ("chunks", label) in limits or label in decided else ""
+                        apart = label if ("chunks", label) in limits else ""
                         classes[ready[server], slot_prices, kept, bounds, apart] += 1
                 size = 100 + 10 * sum(
                     len(slot_prices) + len(kept) for _, slot_prices, kept, *_ in classes
@@ -188,13 +178,11 @@ class Problem(FamilyProblem):
                         moving_work(air, chunks, alone),
                     ]
                 else:
-                    homes, used = [], False
-                    for (f, at, kept, bounds, label), n in classes.items():
-                        parts, held = taken(padded_levels(at, f, stop), decided.get(label, {}))
-                        if held is None:
-                            return None
-                        used = used or bool(held or bounds[0])
-                        homes.append((n, parts, padded_levels(kept, arrival, stop), held, bounds))
+                    homes = [
+                        (n, padded_levels(at, f, stop), padded_levels(kept, arrival, stop), bounds)
+                        for (f, at, kept, bounds, _), n in classes.items()
+                    ]
+                    used = any(low for *_, (low, _) in homes)
                     clouds = between(limits, ("cloud_chunks",), chunks)
                     values = [whole_chunks(homes, sky, limit, chunks, edge, clouds)]
                     values += [whole_chunks([], sky, limit, chunks, alone, clouds)] * (not used)
@@ -208,7 +196,7 @@ class Problem(FamilyProblem):
             return point(total), respond
 
         names = [job["name"] for job in jobs]
-        return trees.certificate_bound(certificate, price, features, names, progress, step=1)
+        return trees.certificate_bound(certificate, price, features, names, step=1)
 
     def check(self, solution: Data) -> Verdict:
         """Broken constraints, and the total completion time; a job without one counts as begun."""
@@ -349,28 +337,23 @@ def whole_chunks(
     """Chunks that stay, on places (workers, prices, storage), or in windows of the cloud's prices.
 
     By slot b a cloud of `air` workers (None: no limit) ends at most so many whole windows. A place
-    has the slots that it must use, which its first chunks take, and the least and most of its
-    chunks; `clouds` are those of the cloud.
+    has the least and most of its chunks; `clouds` are those of the cloud.
 
     A worker's n chunks take its n x work cheapest slots, so that later ones cost more and the
     cheapest are an optimum. A window's price is linear between the starts tried here.
     """
-    ranked = [
-        (n, [*held, *sorted(p, key=lambda part: part[2])], kept,
-         (max(low, -(-len(held) // work)), high), held[-1][1] if held else 0)
-        for n, p, kept, held, (low, high) in places
-    ]  # fmt: skip
-    forced = sum(low for _, _, _, (low, _), _ in ranked) + clouds[0]
+    ranked = [(n, sorted(p, key=itemgetter(2)), *more) for n, p, *more in places]
+    forced = sum(low for *_, (low, _) in ranked) + clouds[0]
     starts = {start for f, _, _ in sky for start in (f, f - work) if start >= sky[0][0]}
     window = [(s, charge(sky, s + work - 1) - charge(sky, s - 1)) for s in starts]
 
     def value(a: int, b: int) -> int | None:
         must, offers = list[tuple[int, int]](), list[tuple[int, int]]()
-        for n, parts, kept, limits, last in ranked:
+        for n, parts, kept, limits in ranked:
             costs = [(cost + charge(kept, a), count * n) for cost, count in layers(parts, b, work)]
             first, more = parted(costs, *limits)
             must, offers = must + first, offers + more
-            if last > b or limits[0] > limits[1]:
+            if limits[0] > limits[1]:
                 return None
         latest, room = b - work + 1, 0
         if sky and latest >= sky[0][0]:
@@ -425,20 +408,3 @@ def least(
         if a == b:
             return best
         spans = [(a, (a + b) // 2, which), ((a + b) // 2 + 1, b, which)]
-
-
-def taken(
-    parts: list[Stretch], slots: Mapping[int, int]
-) -> tuple[list[Stretch], list[Stretch] | None]:
-    """A worker's slots without those that are decided, and those that it works in (1).
-
-    The latter are None where one is before the upload.
-    """
-    left, held = [], []
-    for first, last, price in parts:
-        for slot in sorted(slot for slot in slots if first <= slot <= last):
-            left += [(first, slot - 1, price)] * (first < slot)
-            held += [(slot, slot, price)] * (slots[slot] > 0)
-            first = slot + 1
-        left += [(first, last, price)] * (first <= last)
-    return left, held if len(held) == sum(slots.values()) else None

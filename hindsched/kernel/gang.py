@@ -18,7 +18,7 @@ from . import reading, sequences, trees
 from .cheapest import Cheapest
 from .exact import Data, Interval, ceiling, common_step, point
 from .problem import ScenarioProblem
-from .reading import Progress, integer, require, silent
+from .reading import integer, require
 from .trees import NEVER, Limits, between
 from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
@@ -128,7 +128,7 @@ class Problem(ScenarioProblem):
 
             return point(Fraction(-self.room * paid.sums[-1], scale)), respond
 
-        return trees.certificate_bound(part, price, {"completion": ()}, list(self.jobs), silent)
+        return trees.certificate_bound(part, price, {"completion": ()}, list(self.jobs))
 
     def listed(self) -> list[RigidJob]:
         """The jobs in order."""
@@ -140,7 +140,7 @@ class Problem(ScenarioProblem):
         require(known and not self.consolidated, "kind: the problem is no game")
         return "pool", self.room, self.seconds
 
-    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+    def bound(self, certificate: Data) -> Interval:
         """Sum of best responses - GPUs x integral of the prices; for a makespan, see there.
 
         GPUs of several kinds have prices each; a job takes the cheapest of its kinds.
@@ -149,7 +149,7 @@ class Problem(ScenarioProblem):
         complete, `NEVER` for one that may be late, and the GPUs held on a server.
         """
         if certificate["kind"] == "sequences":
-            return self._sequences_bound(certificate, progress)
+            return self._sequences_bound(certificate)
         sizes, jobs = self.sizes, list(self.jobs.values())
         seconds, kind, goal = Fraction(self.seconds), self.kind, self.goal
         tree, in_one_piece = certificate["kind"] == "tree", kind == "non-preemptive"
@@ -222,10 +222,10 @@ class Problem(ScenarioProblem):
             return point(Fraction(-worth, scale)), respond
 
         return trees.certificate_bound(
-            certificate, price, features, [job.name for job in jobs], progress, step
+            certificate, price, features, [job.name for job in jobs], step
         )
 
-    def _sequences_bound(self, certificate: Data, tell: Progress) -> Interval:
+    def _sequences_bound(self, certificate: Data) -> Interval:
         """Bound by enumeration of what is stated, rounded up to what an objective can be.
 
         Prices are a list: ``{"started": k, "gpus": rows}`` holds from when k jobs are begun. GPUs
@@ -275,7 +275,7 @@ class Problem(ScenarioProblem):
             sequences.by_kind(width, servers, job.kinds)
             for job, width in zip(jobs, widths, strict=True)
         ]
-        sequences.require_none_below(tasks, servers, places, priced, (least - 1) * scale + 1, tell)
+        sequences.require_none_below(tasks, servers, places, priced, (least - 1) * scale + 1)
         return point(least * step)
 
     @classmethod

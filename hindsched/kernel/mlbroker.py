@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from . import reading, trees
 from .exact import Data, Interval, ceiling, point
 from .problem import FamilyProblem
-from .reading import Progress, integer, require, silent
+from .reading import integer, require
 from .trees import Limits, between
 from .verdict import Broken, Verdict, check_apart, given_up, jobs_of, rows_of
 
@@ -118,7 +118,7 @@ class Problem(FamilyProblem):
         self.crews = {name: self.market.job(record) for name, record in self.jobs.items()}
         self.at = {name: r for r, name in enumerate(self.market.centers)}
 
-    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+    def bound(self, certificate: Data) -> Interval:
         """Jobs' least placements at prices, slot by slot, plus the sum of min(0, e - lambda H).
 
         A unit costs min(a, b + lambda). A job's presence in a centre costs mu(t) - mu(t+1): where
@@ -223,7 +223,7 @@ class Problem(FamilyProblem):
 
             return point(0), respond
 
-        return trees.certificate_bound(certificate, price, features, [*names, BROKER], progress)
+        return trees.certificate_bound(certificate, price, features, [*names, BROKER])
 
     def check(self, solution: Data) -> Verdict:
         """Weighted C1 (1), C2 (3), C3 (5) and C4 (6); data without a worker, slots without a PS."""

@@ -23,7 +23,7 @@ from . import reading, trees
 from .cheapest import cheapest_units
 from .exact import Data, Interval, ceiling, point, total, utility
 from .problem import ScenarioProblem
-from .reading import Progress, require, silent
+from .reading import require
 from .trees import NEVER, Limits, between
 from .verdict import Broken, Row, Verdict, check_apart, given_up, jobs_of, rows_of
 
@@ -96,11 +96,8 @@ class Problem(ScenarioProblem):
     nonanticipative = ("standard",)
 
     def __init__(self, instance: Data, _: str) -> None:
-        self.instance, self.jobs, self.horizon = (
-            instance,
-            _elastic_jobs(instance),
-            instance["horizon"],
-        )
+        self.instance, self.horizon = instance, instance["horizon"]
+        self.jobs = _elastic_jobs(instance)
         self.servers = {
             side: {h["name"]: h["capacity"] for h in instance[f"{side}_servers"]} for side in SIDES
         }
@@ -115,14 +112,9 @@ class Problem(ScenarioProblem):
             for first, last, of in terms:
                 require(first == last and of in TERMS, f"own: {name}: of {TERMS} in one slot")
         below = lcm(*(m.denominator for terms in multipliers.values() for m in terms.values()))
-        rows = OasisPricing(
-            self.instance,
-            False,
-            _Multipliers(weight, multipliers, part["policies"] == "run", below),
-        )
-        return trees.certificate_bound(
-            part, rows.price, {"completion": ()}, list(rows.jobs), silent
-        )
+        own = _Multipliers(weight, multipliers, part["policies"] == "run", below)
+        price = OasisPricing(self.instance, False, own).price
+        return trees.certificate_bound(part, price, {"completion": ()}, list(self.jobs))
 
     def listed(self) -> list[ElasticJob]:
         """The jobs in order."""
@@ -134,7 +126,7 @@ class Problem(ScenarioProblem):
         require(alone, "kind: the problem is no game")
         return "elastic", self
 
-    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+    def bound(self, certificate: Data) -> Interval:
         """P b + sum of max(0, best response): of prices, or of the leaves of a tree."""
         layout = trees.layout(certificate, ("groups", "servers", "patterns"))
         rows = OasisPricing(self.instance, layout == "servers")
@@ -142,7 +134,7 @@ class Problem(ScenarioProblem):
         on_worker, on_ps = ((rows.axis, rows.groups[side]) for side in SIDES)
         features = {"completion": (), "slot_workers": (slots,), "workers": (on_worker, slots),
                     "ps": (on_ps, slots)}  # fmt: skip
-        return trees.certificate_bound(certificate, rows.price, features, list(rows.jobs), progress)
+        return trees.certificate_bound(certificate, rows.price, features, list(rows.jobs))
 
     def check(self, solution: Data) -> Verdict:
         """Check (2)-(7), (9), (10) and add up (1); counts are whole and not negative."""
@@ -326,20 +318,16 @@ class OasisPricing:
         return None if best is None else Interval(Fraction(low, scale), Fraction(best, scale))
 
     def _signed_response(
-        self,
-        job: ElasticJob,
-        multipliers: _Multipliers,
-        sides: Any,
-        needs: list[int],
-        scale: int,
+        self, job: ElasticJob, multipliers: _Multipliers, sides: Any, needs: list[int], scale: int,
         limits: Limits,
-    ) -> Interval | None:
+    ) -> Interval | None:  # fmt: skip
         """Exact best response to prices and own terms, as above but without pruning by value.
 
         Costs may be negative, so that a job that runs but never completes counts, where it may.
         """
         low, high = limits.get(("completion",), (0, NEVER))
         last, terms = min(high, self.horizon), multipliers.terms.get(job.name, {})
+        may_give_up = multipliers.may_give_up and high == NEVER
         size = 1 + job.most * sum(abs(int(m * scale)) for m in terms.values())
         size += self.horizon * sum(most * max(max(p) for *_, p in side) for _, most, side in sides)
         never = 3 * size  # costs are above -size and below size
@@ -360,10 +348,8 @@ class OasisPricing:
                 value = job.value(t).times(multipliers.weight)
                 worths.append((value.low * scale // 1 - end, ceiling(value.high * scale) - end))
             stop = min(job.work - 1, len(reach) - 1 + job.most)
-            late = (
-                0 if multipliers.may_give_up and high == NEVER else job.work - job.most * (last - t)
-            )
-            begin = min(max(0, late), stop + 1)  # the others cannot end in time
+            late = 0 if may_give_up else max(0, job.work - job.most * (last - t))
+            begin = min(late, stop + 1)  # the others cannot end in time
             reading.spend(job.most * (stop + 1 - begin) + 20 * len(self.groups["worker"]))
             reach = padding + reach + padding
             cost.reverse()
@@ -371,7 +357,7 @@ class OasisPricing:
                 min(map(add, cost, reach[s : s + job.most + 1])) for s in range(begin, stop + 1)
             ]
         if high == NEVER:
-            idle = -min(reach) if multipliers.may_give_up else 0
+            idle = -min(reach) if may_give_up else 0
             worths.append((idle, idle))
         if not worths:
             return None

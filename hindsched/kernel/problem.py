@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from .exact import Data, Interval
-from .reading import Progress, silent
 from .verdict import Verdict
 
 
@@ -27,7 +26,7 @@ class FamilyProblem(ABC):
         """Every broken rule of a schedule, and what it amounts to."""
 
     @abstractmethod
-    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+    def bound(self, certificate: Data) -> Interval:
         """Enclose what the certificate's prices prove."""
 
     def worth(self, ends: Mapping[str, int | None]) -> Interval | None:

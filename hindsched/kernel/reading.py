@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import Decimal
@@ -30,7 +30,6 @@ LIMITS = {
 _NONE = dict.fromkeys(LIMITS, 10**30)
 _LIMITS: ContextVar[dict[str, int]] = ContextVar("limits")
 """What holds inside of `limited`; outside there are none."""
-Progress = Callable[[int, int, str], None]  # ``progress(done, all, what)``
 
 
 @contextmanager
@@ -41,10 +40,6 @@ def limited(limits: Mapping[str, int]) -> Iterator[None]:
         yield
     finally:
         _LIMITS.reset(token)
-
-
-def silent(done: int, of: int, what: str) -> None:
-    """No progress."""
 
 
 class RefusedFile(Exception):

@@ -22,7 +22,7 @@ from itertools import accumulate, groupby
 from operator import itemgetter, sub
 from typing import Any, NamedTuple
 
-from .reading import Progress, require, spend
+from .reading import require, spend
 
 Row = tuple[tuple[int, ...], ...]
 """When the GPUs of each server become free, in order; a pool (of a kind) is one server."""
@@ -149,7 +149,7 @@ def thin(states: list[State], weights: Sequence[int]) -> list[State]:
 
 def require_none_below(
     tasks: Sequence[RigidTask], servers: Sequence[Server], places: Sequence[ByKind],
-    priced: Sequence[Mapping[str, Steps]], least: int, tell: Progress,
+    priced: Sequence[Mapping[str, Steps]], least: int,
 ) -> None:  # fmt: skip
     """Refuse unless every schedule costs at least `least`.
 
@@ -163,8 +163,7 @@ def require_none_below(
     row: Row = tuple((0,) * size for size, _ in servers)
     layer: list[State] = [(0, 0, row)]
     known: Any = None
-    for depth, prices in enumerate(priced):
-        tell(depth, len(tasks), "layer")
+    for prices in priced:
         if known is not prices:
             known = prices
             best = [

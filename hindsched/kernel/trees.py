@@ -7,11 +7,10 @@ or at least k + 1: together they leave nothing out. A job that stays out has com
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from itertools import chain
 from typing import Any
 
 from .exact import Data, Interval, ceiling, total
-from .reading import Progress, check_limit, check_stated, require
+from .reading import check_limit, check_stated, require
 
 NEVER = 2**31 - 1
 ALL = (0, NEVER)
@@ -26,7 +25,7 @@ at these prices, in the jobs' order; None where it has no schedule within limits
 
 
 def certificate_bound(
-    data: Data, price: Price, features: Features, jobs: Sequence[str], tell: Progress, step: Any = 0
+    data: Data, price: Price, features: Features, jobs: Sequence[str], step: Any = 0
 ) -> Interval:
     """Bound of a certificate: of its prices, or the worst of its leaves, which must cover all.
 
@@ -40,7 +39,6 @@ def certificate_bound(
         worth, respond = price(prices)
         parts = [worth]
         for position, job in enumerate(jobs):
-            tell(position, len(jobs), "job")
             part = respond(position, decided.get(job, {}))
             if part is None:
                 return None
@@ -56,7 +54,6 @@ def certificate_bound(
     if tree:
         _check_cover(decided)
     for i, (leaf, decisions) in enumerate(zip(leaves, decided, strict=True)):
-        tell(i, len(leaves), "leaf")
         require(set(leaf) == {"decisions", "bound", "prices"}, f"prices[{i}]: unknown keys")
         limits: dict[str, dict[Feature, tuple[int, int]]] = {}
         for job, feature, low, high in decisions:
@@ -114,10 +111,8 @@ def _check_cover(leaves: list[list[Decision]]) -> None:
 
 
 def layout(data: Data, known: Sequence[str]) -> str:
-    """Row layout of a certificate: an older file's is ``servers`` where a row names a server."""
-    parts = ([*leaf["prices"].values(), leaf["decisions"]] for leaf in _leaves(data))
-    by_server = any("server" in row for rows in chain.from_iterable(parts) for row in rows)
-    word = data.get("layout", "servers" if by_server else known[0])
+    """Row layout of a certificate, by default the first."""
+    word = data.get("layout", known[0])
     require(word in known, f"layout: must be one of {', '.join(known)}")
     return str(word)
 

@@ -27,7 +27,7 @@ from . import reading, trees
 from .cheapest import cheapest_units
 from .exact import Data, Interval, ceiling, common_step, point, total
 from .problem import ScenarioProblem
-from .reading import Progress, require, silent
+from .reading import require
 from .trees import NEVER, Limits, between
 from .verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
@@ -181,11 +181,8 @@ class WindowProblem(ScenarioProblem):
         """Bound of a weight times the costs or revenues, with own terms; on merged servers."""
         jobs = [replace(job, cost=_weighted_cost(job.cost, weight)) for job in self.jobs]
         features: trees.Features = dict.fromkeys(("completion", *MODE), ())
-        price, names = (
-            WindowPricing(self.cluster, jobs, "cluster", multipliers).price,
-            [job.name for job in jobs],
-        )
-        return trees.certificate_bound(part, price, features, names, silent)
+        price = WindowPricing(self.cluster, jobs, "cluster", multipliers).price
+        return trees.certificate_bound(part, price, features, list(self.by_name))
 
     def listed(self) -> list[WindowJob]:
         """The jobs in order."""
@@ -196,18 +193,18 @@ class WindowProblem(ScenarioProblem):
         require(policies == "run", "kind: the problem is no game")
         return "windows", self.cluster
 
-    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+    def bound(self, certificate: Data) -> Interval:
         """Sum over jobs of the cheapest mode, start and placement at prices, less their worth.
 
         Where there is a `step`, every objective is a whole multiple of it.
         """
-        cluster, jobs = self.cluster, self.jobs
-        layout = trees.layout(certificate, ("cluster", "buckets", "servers"))
+        cluster = self.cluster
+        layout = trees.layout(certificate, ("cluster", "servers"))
         on_server = [("server", cluster.servers)]
         features = {**dict.fromkeys(("completion", *MODE), ()),
                     "server_workers": on_server, "server_ps": on_server}  # fmt: skip
-        price, names = WindowPricing(cluster, jobs, layout).price, [job.name for job in jobs]
-        return trees.certificate_bound(certificate, price, features, names, progress, self.step)
+        price, names = WindowPricing(cluster, self.jobs, layout).price, list(self.by_name)
+        return trees.certificate_bound(certificate, price, features, names, self.step)
 
     def check(self, solution: Data) -> Verdict:
         """Check every rule of a window and the capacities, add up the costs."""
@@ -312,7 +309,6 @@ class WindowPricing:
 
     def price(self, prices: Any) -> tuple[Interval, Any]:
         """What rows are worth, and best responses."""
-        prices = {name: [_by_slot(row) for row in rows] for name, rows in prices.items()}
         last = max((row["to"] for rows in prices.values() for row in rows), default=0)
         reading.check_limit("cells", last * len(self.places), "slots x servers")
         sets = {name: [axis, ("server", self.places)][: 1 + self.by_server]
@@ -430,11 +426,3 @@ def _rounded_cost(job: WindowJob, scale: int) -> Cost:
         return int(exact.low * scale // 1), ceiling(exact.high * scale)
 
     return cost
-
-
-def _by_slot(row: Data) -> Data:
-    """A row of a bucket "5-8" of slots is a row of each of them at its price."""
-    if "bucket" not in row:
-        return row
-    first, _, last = row["bucket"].partition("-")
-    return {"resource": row["resource"], "from": int(first), "to": int(last), "price": row["price"]}

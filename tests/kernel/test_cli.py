@@ -58,7 +58,7 @@ def test_the_folder_copied_alone_works(tmp_path, how):
     else:
         command = [str(tmp_path / "kernel")]
     done = subprocess.run(
-        [sys.executable, "-I", "-S", *command, *files("astraea-j5-s40"), "--progress"],
+        [sys.executable, "-I", "-S", *command, *files("astraea-j5-s40")],
         capture_output=True, text=True, cwd=tmp_path, check=False,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "proves optimal"
@@ -197,7 +197,7 @@ def test_a_solution_that_beats_one_of_two_bounds_is_a_contradiction(run, monkeyp
     from hindsched.kernel import astraea
     from hindsched.kernel.exact import point
 
-    monkeypatch.setattr(astraea.Problem, "bound", lambda _, data, __: point(data["bound"]))
+    monkeypatch.setattr(astraea.Problem, "bound", lambda _, data: point(data["bound"]))
     code, out = run(
         instance, {**certificate, "bound": 400}, solution, {**certificate, "bound": 300}
     )

@@ -112,12 +112,14 @@ def test_places_may_be_priced_for_any_job_and_group():
     assert found.low == found.high == 6 + 9 + 6
 
 
-def test_prices_fall_back_to_older_layout_rules():
+def test_a_layout_is_named_or_the_first():
     instance = cluster(job())
     by_server = [{"server": "w1", "resource": "gpu", "from": 1, "to": 2, "price": 1}]
     data = {"kind": "lagrangian", "sense": "max", "prices": {"worker_capacity": by_server}}
-    assert bound_of(oasis, instance, copy.deepcopy(data)).low == 4 + 8
-    with pytest.raises(RefusedFile, match="keys must be"):
-        bound_of(oasis, instance, data | {"layout": "groups"})
+    by_name = copy.deepcopy(data | {"layout": "servers"})
+    assert bound_of(oasis, instance, by_name).low == 4 + 8
+    for layout in ({}, {"layout": "groups"}):
+        with pytest.raises(RefusedFile, match="keys must be"):
+            bound_of(oasis, instance, copy.deepcopy(data | layout))
     with pytest.raises(RefusedFile, match="layout"):
         bound_of(oasis, instance, data | {"layout": "cluster"})

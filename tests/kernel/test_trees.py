@@ -11,7 +11,7 @@ import pytest
 import hindsched
 from hindsched.kernel import trees
 from hindsched.kernel.exact import Interval, point
-from hindsched.kernel.reading import RefusedFile, load, silent
+from hindsched.kernel.reading import RefusedFile, load
 from hindsched.kernel.trees import NEVER
 from hindsched.solvers.base import build_oracle
 from hindsched.solvers.certificates.file import certify_tree
@@ -67,7 +67,7 @@ def prove(*leaves, found=lambda prices, limits: point(5), sense="max"):
 
         return point(0), respond
 
-    return trees.certificate_bound(data, price, features, ["j", "k"], silent)
+    return trees.certificate_bound(data, price, features, ["j", "k"])
 
 
 LOW, HIGH = decision(3, True), decision(4, False)
@@ -124,9 +124,7 @@ def test_an_empty_list_and_empty_leaves_are_refused():
             prove(*leaves, found=lambda prices, limits: None)
     nothing = point(0), lambda *_: None
     with pytest.raises(RefusedFile, match="infeasible"):
-        trees.certificate_bound(
-            {"kind": "lagrangian", "prices": {}}, lambda _: nothing, {}, ["j"], silent
-        )
+        trees.certificate_bound({"kind": "lagrangian", "prices": {}}, lambda _: nothing, {}, ["j"])
 
 
 def test_a_leaf_whose_decisions_contradict_each_other_has_no_schedule():

@@ -128,18 +128,11 @@ def test_prices_far_out_are_beyond_the_limit():
         bound_of(batchsched, cluster(job()), data)
 
 
-def test_a_bucket_prices_each_of_its_slots():
-    instance = cluster(job())
-    bucket = [{"resource": "gpu", "bucket": "1-4", "price": Fraction(1, 3)}]
+def test_a_price_is_that_of_each_slot():
     slots = [{"resource": "gpu", "from": 1, "to": 4, "price": Fraction(1, 3)}]
-    data = {"kind": "lagrangian", "sense": "min"}
-    found = [
-        bound_of(batchsched, instance, data | {"prices": {"capacity": rows}})
-        for rows in (bucket, slots)
-    ]
+    data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": slots}}
     # two workers for two slots: 3 (1 + 2) + 4/3, and 4 GPUs for 4 slots
-    assert found[0] == found[1]
-    assert found[0].low == 9 + Fraction(4, 3) - Fraction(16, 3)
+    assert bound_of(batchsched, cluster(job()), data).low == 9 + Fraction(4, 3) - Fraction(16, 3)
 
 
 def test_the_least_ps_of_any_host_count_in_the_merged_layout():
@@ -189,8 +182,10 @@ def test_a_gpu_that_no_worker_can_use_is_not_paid_for():
     instance = cluster(*light, gpu=3)
     instance["worker_types"][0]["demand"]["gpu"] = 2
     price = {"resource": "gpu", "from": 1, "to": 1, "price": Fraction(1, 2)}
-    for rows in ([price], [{**price, "server": name} for name in "ab"]):
-        data = {"kind": "lagrangian", "sense": "min", "prices": {"capacity": rows}}
+    by_server = [{**price, "server": name} for name in "ab"]
+    for layout, rows in {"cluster": [price], "servers": by_server}.items():
+        data = {"kind": "lagrangian", "sense": "min", "layout": layout,
+                "prices": {"capacity": rows}}  # fmt: skip
         assert bound_of(batchsched, instance, data).low == 2 + 2 + 3
 
 

@@ -1,9 +1,8 @@
 """The certificate file, and trees: written, read, and recomputed from the pricing oracle alone.
 
 Row layouts. A family may price the same capacities in several layouts (one row a server, one row
-a group of identical servers, ...); the file names its own. Older files name row sets and labels
-only: the layout is the first of the family's `row_layouts` that knows all of them and proves the
-bound. Prices that fit two layouts are harmless: a bound recomputed in *any* layout is a bound.
+a group of identical servers, ...); the file names its own, or means the first of the family's
+`row_layouts`. Prices that fit two are harmless: a bound recomputed in *any* layout is a bound.
 
 Certificates of kind ``tree``. One price vector proves the Lagrangian bound and nothing better. A
 tree splits the solutions by decisions on single jobs ("j3 completes by slot 7", "j3 completes in
@@ -199,29 +198,16 @@ def verify_certificate(instance: Instance, data: Any, where: str = "certificate"
             raise InputError("sense", data["sense"], f"must be {instance.sense}")
         return VerifiedBound(verify_sequences(instance, data), float(claimed))
     layouts, is_tree, rows = row_layouts(instance.family), data["kind"] == "tree", data["prices"]
-    if "layout" in data:
-        if data["layout"] not in layouts:
-            raise InputError("layout", data["layout"], f"must be {' or '.join(layouts)}")
-        layouts = (data["layout"],)
-    complaint: InputError | None = None  # of the last layout that can read the prices, if any can
-    for layout in layouts:
-        try:
-            oracle = build_oracle(instance, formulation, rows=layout)
-            oracle = oracle.on_rows_of_file(rows)
-            prices: Any = _read_leaves(oracle, rows) if is_tree else oracle.rows.from_file(rows)
-        except InputError as error:
-            complaint = complaint or error
-            continue
-        try:
-            base.check_certifies(oracle)
-            if data["sense"] != oracle.sense:
-                raise InputError("sense", data["sense"], f"must be {oracle.sense}")
-            prove = _prove_leaves if is_tree else _prove_prices
-            return VerifiedBound(prove(oracle, prices, claimed, data["kind"]), float(claimed))
-        except InputError as error:
-            complaint = error
-    assert complaint is not None, "every family has a layout"
-    raise complaint
+    layout = data.get("layout", layouts[0])
+    if layout not in layouts:
+        raise InputError("layout", layout, f"must be {' or '.join(layouts)}")
+    oracle = build_oracle(instance, formulation, rows=layout).on_rows_of_file(rows)
+    prices: Any = _read_leaves(oracle, rows) if is_tree else oracle.rows.from_file(rows)
+    base.check_certifies(oracle)
+    if data["sense"] != oracle.sense:
+        raise InputError("sense", data["sense"], f"must be {oracle.sense}")
+    prove = _prove_leaves if is_tree else _prove_prices
+    return VerifiedBound(prove(oracle, prices, claimed, data["kind"]), float(claimed))
 
 
 def oracle_of(certificate: base.Certificate, instance: Instance) -> PricingOracle:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from hindsched.kernel import reading, trees
 from hindsched.kernel.exact import Data, Interval, point
 from hindsched.kernel.problem import FamilyProblem
-from hindsched.kernel.reading import Progress, integer, require, silent
+from hindsched.kernel.reading import integer, require
 from hindsched.kernel.verdict import Broken, Verdict, given_up, jobs_of, rows_of
 
 ROW_KEYS = {"from", "to", "workers"}
@@ -52,7 +52,7 @@ class Problem(FamilyProblem):
             broken.completion(given, ends[name])
         return broken.verdict(self.worth(ends))
 
-    def bound(self, certificate: Data, progress: Progress = silent) -> Interval:
+    def bound(self, certificate: Data) -> Interval:
         """Booths x sum of the prices + the sum of every car's best toll less the prices it pays."""
         cars, horizon = list(self.cars.values()), self.horizon
         trees.layout(certificate, ("servers",))
@@ -72,9 +72,7 @@ class Problem(FamilyProblem):
 
             return point(self.booths * paid[-1]), respond
 
-        return trees.certificate_bound(
-            certificate, price, {"completion": ()}, list(self.cars), progress
-        )
+        return trees.certificate_bound(certificate, price, {"completion": ()}, list(self.cars))
 
 
 def _car(job: Data) -> tuple[int, int, Any]:

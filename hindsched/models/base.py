@@ -217,8 +217,6 @@ class FamilyModels:
     shared: frozenset[str] = frozenset()
     """Names of the variables that are no job's own."""
     linking_slot: int = -1
-    kept: Callable[[Any], Mapping[str, Any]] = lambda cluster: {}
-    """Further settings of `build_offline` for a program to which jobs are added one by one."""
     reveal_delay: int = 0
     """Slots between a job's arrival and the step in which an algorithm learns of it."""
 

@@ -24,7 +24,7 @@ TINY = {
     "gang-pool": {"jobs": 2, "servers": 2},
 }
 PROGRAMS = {
-    "oasis": [("standard", "printed"), ("standard", "strong"), ("standard", "cumulative")],
+    "oasis": [("standard", "printed"), ("standard", "cumulative")],
     "batchsched": [("modes", "printed"), ("modes", "modes")],
     "batchsched-ring": [("modes", "printed")],
     "astraea": [

@@ -1,12 +1,9 @@
 """One oasis job as a Pyomo block, tighter than printed; the way from its variables to counts.
 
-``strong``
-    Per end slot: exactly the work is done by it, and no more workers than can run if the job ends
-    by it. Asking for exactly the work loses nothing: dropping a worker keeps a schedule feasible
-    and never delays it.
-``cumulative``
-    As strong, but the work done and the share that has ended are accumulated over the slots: as
-    many rows as slots instead of their square, and nearly as tight.
+Exactly the work is done by the end slot, and no worker runs after it: dropping a worker keeps a
+schedule feasible and never delays it. The work done and the share that has ended are accumulated
+over the slots, so that there are as many rows as slots. (A row for every end and slot gives a
+linear bound that is at most 0.05 % better on small instances.)
 """
 
 from __future__ import annotations
@@ -32,35 +29,24 @@ NOTATION = {
     r"e \in \mathcal{E}_i": ("end", "slot by which the job may end; of equal utility the last"),
     r"\mathcal{T}_i": ("slot", "slots in which the job has room"),
     "u_i(e)": ("u", "1 if the job ends by slot e"),
-    "n_{ie}(t)": ("n", "workers in slot t, if the job ends by e"),
     r"\bar n_i(t)": ("most", "most workers at once: N_i, or what fits with its PSs"),
     r"\omega_i(t)": ("done", "workers up to and with slot t"),
     r"\epsilon_i(t)": ("ended", "share of the job that has ended by slot t"),
 }  # fmt: skip
 ADMITTED = r"\sum_{e \in \mathcal{E}_i} u_i(e)"
-EACH_END = r"\quad \forall i \in [I], e \in \mathcal{E}_i"
 EACH_SLOT = r"\quad \forall i \in [I], t \in \mathcal{T}_i"
-COMMON = {name: printed.EQUATIONS[name] for name in ("eq_4", "eq_5", "eq_6", "eq_7")} | {
+EQUATIONS = {name: printed.EQUATIONS[name] for name in ("eq_4", "eq_5", "eq_6", "eq_7")} | {
     "eq_1": r"\max \sum_{i \in [I]} \sum_{e \in \mathcal{E}_i} f_i(e - a_i) u_i(e)",
+    "eq_2": rf"\omega_i(t) \ge W_i \epsilon_i(t), {EACH_SLOT}",
+    "eq_2_all": rf"\omega_i(\max \mathcal{{T}}_i) \ge W_i {ADMITTED}, \quad \forall i \in [I]",
+    "eq_2_sum": rf"\omega_i(t) = \omega_i(t - 1) + {RUNNING}, {EACH_SLOT}",
+    "eq_3": rf"{RUNNING} \le \bar n_i(t) \Bigl( {ADMITTED} - \epsilon_i(t - 1) \Bigr),"
+    rf" {EACH_SLOT}",
+    "eq_8_sum": r"\epsilon_i(t) = \epsilon_i(t - 1) + \sum_{t - 1 < e \le t} u_i(e),"
+    rf" {EACH_SLOT}",
     "eq_11": rf"{ADMITTED} \le 1, \quad \forall i \in [I]",
-}
-EQUATIONS = {
-    "strong": COMMON | {
-        "eq_2": rf"\sum_{{t \le e}} n_{{ie}}(t) = W_i u_i(e), {EACH_END}",
-        "eq_3": rf"n_{{ie}}(t) \le \bar n_i(t) u_i(e), {EACH_END}, t \le e",
-        "eq_8": rf"{RUNNING} = \sum_{{e \ge t}} n_{{ie}}(t), {EACH_SLOT}",
-    },
-    "cumulative": COMMON | {
-        "eq_2": rf"\omega_i(t) \ge W_i \epsilon_i(t), {EACH_SLOT}",
-        "eq_2_all": rf"\omega_i(\max \mathcal{{T}}_i) \ge W_i {ADMITTED}, \quad \forall i \in [I]",
-        "eq_2_sum": rf"\omega_i(t) = \omega_i(t - 1) + {RUNNING}, {EACH_SLOT}",
-        "eq_3": rf"{RUNNING} \le \bar n_i(t) \Bigl( {ADMITTED} - \epsilon_i(t - 1) \Bigr),"
-        rf" {EACH_SLOT}",
-        "eq_8_sum": r"\epsilon_i(t) = \epsilon_i(t - 1) + \sum_{t - 1 < e \le t} u_i(e),"
-        rf" {EACH_SLOT}",
-    },
 }  # fmt: skip
-"""By form; slot t - 1 is the one before t in the job's slots, and (4), (5) are scaled by c."""
+"""Slot t - 1 is the one before t in the job's slots, and (4), (5) are scaled by c."""
 
 
 class Domains(NamedTuple):
@@ -74,7 +60,7 @@ RELAXED = Domains(pyo.NonNegativeReals, pyo.UnitInterval)
 
 
 def add_job(
-    b: Model, job: OasisJobSets, form: str, domains: Domains, *, must_run: bool = False,
+    b: Model, job: OasisJobSets, domains: Domains, *, must_run: bool = False,
     may_give_up: bool = False,
 ) -> None:  # fmt: skip
     """Fill a block with a job's ``y``, ``z``, ``u``, ``admitted``, ``utility`` and rules by number.
@@ -98,8 +84,6 @@ def add_job(
     add_ps_rules(b, job, job.worker_slots, job.ps_slots)
     if may_give_up:
         _end_or_give_up(b, job)
-    elif form == "strong":
-        _end_by_exact_work(b, job)
     else:
         _end_by_sums(b, job)
     if must_run and not job.ends:
@@ -133,27 +117,6 @@ def add_ps_rules(
         return b.servers[t] <= b.workers[t]
 
 
-def _end_by_exact_work(b: Model, job: OasisJobSets) -> None:
-    """Strong form: the workers of a slot are split over the ends by which the job may end."""
-    busy = [t for t in job.worker_slots if job.most[t] > 0]
-    pairs = [(e, t) for e in job.ends for t in busy if t <= e]
-    b.n = pyo.Var(
-        pairs, domain=pyo.NonNegativeReals, doc="(ours) workers, if the job ends by this slot"
-    )
-
-    @b.Constraint(list(job.ends), doc="(2) exactly the work is done by the end")
-    def eq_2(b: Model, e: int) -> Expr:
-        return total(b.n[e, t] for t in busy if t <= e) == job.work * b.u[e]
-
-    @b.Constraint(pairs, doc="(3) no more workers at once than chunks, none after the end")
-    def eq_3(b: Model, e: int, t: int) -> Expr:
-        return b.n[e, t] <= job.most[t] * b.u[e]
-
-    @b.Constraint(job.worker_slots, doc="(8) the workers of a slot, whatever the end")
-    def eq_8(b: Model, t: int) -> Expr:
-        return b.workers[t] == total(b.n[e, t] for e in job.ends if (e, t) in b.n)
-
-
 def _end_or_give_up(b: Model, job: OasisJobSets) -> None:
     """Without (8): workers may be there without admission, and more than are needed."""
 
@@ -168,7 +131,7 @@ def _end_or_give_up(b: Model, job: OasisJobSets) -> None:
 
 
 def _end_by_sums(b: Model, job: OasisJobSets) -> None:
-    """Cumulative form: the work done keeps ahead of the share of the job that has ended."""
+    """The work done keeps ahead of the share of the job that has ended."""
     slots = [t for t in job.worker_slots if t <= max(job.ends, default=0)]
     before = dict(zip(slots[1:], slots, strict=False))
     b.done = pyo.Var(slots, bounds=(0, job.work), doc="(ours) workers up to and with this slot")
@@ -241,10 +204,7 @@ def load_job(block: Model, workers: Ints, ps: Ints, last: int | None, plan: Oasi
     end = None if last is None else min((e for e in block.u if e >= last), default=None)
     for e, var in block.u.items():
         var.set_value(int(e == end))
-    if block.component("n") is not None:  # strong; neither where jobs may be given up
-        for (e, t), var in block.n.items():
-            var.set_value(int(in_slot[t - 1]) if e == end else 0)
-    elif block.component("done") is not None:
+    if block.component("done") is not None:  # not where jobs may be given up
         done = np.cumsum(in_slot)
         for t in block.done:
             block.done[t].set_value(int(done[t - 1]))

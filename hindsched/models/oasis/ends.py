@@ -146,7 +146,7 @@ class EndsProgram(OasisRelaxation):
 def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:
     """Build the program of the ends; `find` enumerates the patterns of a server."""
     plan = OasisSets.of(instance, grouped=True)
-    m = write_rules(instance, plan, "cumulative", Domains(pyo.NonNegativeReals, pyo.Binary))
+    m = write_rules(instance, plan, Domains(pyo.NonNegativeReals, pyo.Binary))
     m.on_workers, m.on_ps = pyo.Block(), pyo.Block()
     for i, job in plan.jobs.items():
         add_whole_ps(m.job[i], instance, i, max(job.most.values()), m.job[i].running)

@@ -56,11 +56,7 @@ from hindsched.models.oasis.sets import Cell, OasisSets, Servers
 from hindsched.models.schedule_dual import Priced, ScheduleDual, schedule_dual
 from hindsched.solutions.oasis.solution import OasisSolution
 
-FORMS = {"standard": ("strong", "cumulative", base.PRINTED)}
-STRONG_SIZE, RELAXED_STRONG_SIZE = 60_000, 6_000
-"""Triples (job, end, slot) up to which the strong form is the default, and in a relaxation: its
-program takes the simplex method far longer than the cumulative one, whose bound is nearly as good.
-"""
+FORMS = {"standard": ("cumulative", base.PRINTED)}
 BYTES_A_SLOT = 1_000  # of a job: a few columns and rows of Pyomo
 
 
@@ -77,10 +73,8 @@ class OasisNames(DeclarativeProgram):
             ("slot", "utility a worker-slot"): "eq_2 eq_2_sum",
             ("slot", ""): "eq_6 eq_8_sum",
             ("slot", "utility a PS"): "eq_7",
-            ("slot", "utility a worker"): "eq_8",
             ("end", "jobs"): "u",
-            ("end, slot", "workers"): "n",
-            ("end, slot | slot", "utility a worker"): "eq_3",
+            ("slot", "utility a worker"): "eq_3",
             ("worker server, slot", "workers"): "y",
             ("worker server, slot", "utility a worker"): "eq_30",
             ("PS server, slot", "PSs"): "z",
@@ -203,24 +197,20 @@ def build_offline(
 ) -> OasisProgram:  # fmt: skip
     """Build (1)-(13), with blocks ``job[i]``; `incumbent` is not used, as the horizon is hard.
 
-    By default in the strong form, or in the cumulative one where the strong one would have more
-    (job, end, slot) triples than `STRONG_SIZE`, or `RELAXED_STRONG_SIZE` in a relaxation.
     `aggregate` adds up identical servers, which makes it an `OasisRelaxation`; the printed form has
     them apart. A job that is neither locked nor rejected keeps what ran before ``commitments.now``
     if it is admitted, and may still be given up; so may all by a policy that decides as it runs.
     """
     aggregate = aggregate and form != base.PRINTED
     plan = OasisSets.of(instance, commitments, grouped=aggregate)
-    if form is None:
-        size = sum(sets.size for sets in plan.jobs.values())
-        form = "strong" if size <= (RELAXED_STRONG_SIZE if relax else STRONG_SIZE) else "cumulative"
+    form = form or FORMS[formulation][0]
     give_up = policy is not None and policy.kind == base.RUN
     if form == base.PRINTED:
         model = printed_program(instance, plan, relax)
         fix_history(model, instance, plan)
     else:
         domains = blocks.RELAXED if relax else blocks.Domains()
-        model = write_rules(instance, plan, form, domains, may_give_up=give_up)
+        model = write_rules(instance, plan, domains, may_give_up=give_up)
     made = OasisRelaxation if aggregate else OasisProgram
     return made(
         instance=instance, formulation=formulation, form=form, relaxed=relax, model=model,
@@ -250,14 +240,14 @@ def load_printed(m: Model, i: int, workers: Ints, ps: Ints, last: int | None) ->
 
 
 def write_rules(
-    instance: OasisInstance, plan: OasisSets, form: str, domains: blocks.Domains, *,
+    instance: OasisInstance, plan: OasisSets, domains: blocks.Domains, *,
     may_give_up: bool = False,
 ) -> Model:  # fmt: skip
     """All blocks, what they share (4) (5), and the utility (1)."""
     jobs = plan.jobs
 
     def job_rules(b: Model, i: int) -> None:
-        blocks.add_job(b, jobs[i], form, domains, may_give_up=may_give_up)
+        blocks.add_job(b, jobs[i], domains, may_give_up=may_give_up)
 
     m = pyo.ConcreteModel(name=instance.name)
     m.job = pyo.Block(list(jobs), rule=job_rules)
@@ -278,7 +268,7 @@ def write_rules(
         return total(ps[k, r, t]) <= float(ps_side[k, t, r])
 
     if not may_give_up:
-        set_equations(m, blocks.EQUATIONS[form], blocks.NOTATION)
+        set_equations(m, blocks.EQUATIONS, blocks.NOTATION)
     return m
 
 
@@ -338,13 +328,13 @@ class OasisSubproblem(OasisNames, base.Subproblem):
 
 
 def build_subproblem(instance: OasisInstance, position: int, formulation: str) -> OasisSubproblem:
-    """Build (27) over the strong block ``job[i]``, with prices 0 and everything free."""
+    """Build (27) over the block ``job[i]``, with prices 0 and everything free."""
     plan = OasisSets.of(instance.with_jobs((instance.jobs[position],)))
     sets = plan.jobs[0]
     m = pyo.ConcreteModel(name=instance.jobs[position].name)
     m.job = pyo.Block(
         [position],
-        rule=lambda b, _: blocks.add_job(b, sets, "strong", blocks.Domains(), must_run=True),
+        rule=lambda b, _: blocks.add_job(b, sets, blocks.Domains(), must_run=True),
     )
     block = m.job[position]
     for name, room in (("worker", sets.worker_room), ("ps", sets.ps_room)):
@@ -422,7 +412,6 @@ MODELS = base.FamilyModels(
     build_dual=build_dual,
     aggregated={"aggregate": True},
     program_bytes=program_bytes,
-    decisions={"cumulative": {"y": 1, "z": 1}, "strong": {"y": 1, "z": 1}},
+    decisions={"cumulative": {"y": 1, "z": 1}},
     linking=frozenset({"eq_4", "eq_5"}),
-    kept=lambda cluster: {"form": "strong" if cluster.horizon <= 20 else "cumulative"},
 )

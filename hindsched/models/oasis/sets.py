@@ -85,11 +85,6 @@ class OasisJobSets:
     most: dict[int, int]  # most workers at once under (3), (6), (7) and what fits, by slot
     ends: dict[int, float]  # utility by end that can be reached; of equal utility only the last
 
-    @property
-    def size(self) -> int:
-        """Number of (end, slot) pairs of the strong form."""
-        return sum(end - self.first + 1 for end in self.ends)
-
     @classmethod
     def of(
         cls, instance: OasisInstance, job: OasisJob, workers: Servers, ps: Servers, first: int,

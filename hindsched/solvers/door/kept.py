@@ -101,7 +101,7 @@ class KeptProgram:
         Jobs may wait until slot `last`, by default the horizon.
         """
         models, last = base.family_models(cluster.family), last or cluster.horizon
-        settings = {**models.aggregated, **models.kept(cluster)}
+        settings = dict(models.aggregated)
         waits = base.ScenarioPolicy(base.ALONE, last) if models.decisions else None
         if waits is not None:
             settings["policy"] = waits

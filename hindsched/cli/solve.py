@@ -13,7 +13,7 @@ def solve(
     file: opt.File,
     method: opt.Method = "auto",
     formulation: opt.Formulation = None,
-    solver: Annotated[str, opt.option("highs, scip, cbc, glpk or gurobi.")] = "highs",
+    solver: Annotated[str, opt.option("highs, scip or gurobi.")] = "highs",
     time_limit: opt.TimeLimit = None,
     gap: Annotated[float, opt.option("Relative gap at which a solve counts as optimal.")] = 1e-6,
     threads: Annotated[int | None, opt.option("Cores of a solve; all if absent.")] = None,

@@ -13,6 +13,7 @@ from hindsched.online.astraea.algorithms import theorem
 from hindsched.online.astraea.paper import Astraea, TenantRound
 from hindsched.online.simulator import simulate
 from hindsched.solutions.astraea.solution import AstraeaSolution
+from hindsched.solutions.window_solution import row_use
 from tests.astraea_example import worked_example
 from tests.strategies.astraea import astraea_instances
 
@@ -120,7 +121,13 @@ def test_money_is_conserved():
 def test_fair_shares_are_kept_and_paid_jobs_pay_the_posted_prices(instance):
     result = simulate(instance, "astraea", settings={"rounds": 1})
     solution = result.solution
-    assert (solution.unused_quota >= 0).all()
+    left = np.repeat(instance.tenant_quota[None], solution.last_slot, axis=0)
+    for job in instance.jobs:
+        for row in solution.rows.get(job.name, ()):
+            if row.payment is None:  # it runs within the fair share
+                used = row_use(instance, row).sum(axis=0).astype(int)
+                left[row.first - 1 : row.last, instance.tenant_index[job.tenant]] -= used
+    assert (left >= 0).all()
     for row in result.report["ledger"]:
         assert row["dual"] >= 0
     duals = sum(row["dual"] for row in result.report["ledger"])

@@ -96,7 +96,7 @@ def test_work_is_counted_inside_only():
     [
         ({"work_limit": -1}, "at least 0"), ({"work_limit": 1.5}, "integer"),
         ({"work_limit": True}, "integer"), ({"work_limit": 5, "time_limit": 1}, "must be alone"),
-        ({"work_limit": 5, "solver": "cbc"}, "is for highs"), ({"time_limit": "5"}, "^time_limit"),
+        ({"work_limit": 5, "solver": "scip"}, "is for highs"), ({"time_limit": "5"}, "^time_limit"),
         ({"time_limit": -1.0}, "^time_limit"), ({"time_limit": math.nan}, "^time_limit"),
         ({"gap": "small"}, "^gap"), ({"threads": 1.5}, "^threads"), ({"threads": 10**6}, "^thr"),
         ({"seed": -1}, "^seed"), ({"progress": "no"}, "^progress"), ({"solver": "x"}, "^solver"),

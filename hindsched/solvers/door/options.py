@@ -11,7 +11,7 @@ from hindsched.errors import InputError
 from hindsched.json_types import JsonObject
 from hindsched.solutions.base import Solution
 
-SOLVERS = ("highs", "scip", "cbc", "glpk", "gurobi")
+SOLVERS = ("highs", "scip", "gurobi")
 """Solvers behind the door; HiGHS comes with the package, the others are used when installed."""
 DEFAULT_GAP = 1e-6
 MOST_THREADS = 1024  # more than this is a mistake that would only exhaust the machine

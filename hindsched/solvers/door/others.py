@@ -1,4 +1,4 @@
-"""CBC, GLPK, SCIP and Gurobi by Pyomo's own plugins, asked about the same arrays as HiGHS.
+"""SCIP and Gurobi by Pyomo's own plugins, asked about the same arrays as HiGHS.
 
 A plain copy of the program is minimised, so that senses and signs have one convention. What the
 solver says is only an `Answer`; `solve_program` checks the point. Duals are HiGHS' alone.
@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import io
 import math
-import shutil
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -33,8 +30,7 @@ class OtherSolver:
     """What is special about a solver."""
 
     plugin: str  # Pyomo's name of it
-    needs: str  # the executable or package that it needs
-    found_in: str  # what holds that
+    needs: str  # the package that it needs
     gap: str  # its own name of the option
     seed: str  # its own name of the option
     threads: str | None = None
@@ -42,22 +38,16 @@ class OtherSolver:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the executable or the package is there."""
-        return shutil.which(self.needs) is not None or find_spec(self.needs) is not None
+        """Whether the package is there."""
+        return find_spec(self.needs) is not None
 
 
 OTHERS = {
-    "cbc": OtherSolver(
-        "cbc", "cbc", "system package coinor-cbc", "ratioGap", "randomCbcSeed", "threads"
-    ),
-    "glpk": OtherSolver("glpk", "glpsol", "system package glpk-utils", "mipgap", "seed"),
     "scip": OtherSolver(
-        "scip_direct", "pyscipopt", 'pip install ".[solvers]"', "limits/gap",
-        "randomization/randomseedshift",
+        "scip_direct", "pyscipopt", "limits/gap", "randomization/randomseedshift"
     ),
     "gurobi": OtherSolver(
-        "gurobi_direct_v2", "gurobipy", 'pip install ".[solvers]"', "MIPGap", "Seed",
-        "Threads", 2_000_000_000,
+        "gurobi_direct_v2", "gurobipy", "MIPGap", "Seed", "Threads", 2_000_000_000
     ),
 }  # fmt: skip
 
@@ -72,11 +62,6 @@ _CLAIMS = {
     "maxIterations": (Status.NO_SOLUTION, StoppedBy.ITERATION_LIMIT),
     "userInterrupt": (Status.NO_SOLUTION, StoppedBy.INTERRUPTED),
 }
-_LOGGED = {
-    "NO PRIMAL FEASIBLE": "infeasible",
-    "NO DUAL FEASIBLE": "infeasibleOrUnbounded",
-    "HAS UNBOUNDED": "unbounded",
-}
 
 
 def solve_by_other(
@@ -85,7 +70,7 @@ def solve_by_other(
     """Solve by the solver that the options name; `SolveFailed` if it breaks down."""
     solver = OTHERS[options.solver]
     if not solver.is_installed:
-        rule = f"is not installed: no {solver.needs} ({solver.found_in})"
+        rule = f'is not installed: no {solver.needs} (pip install ".[solvers]")'
         raise InputError("solver", options.solver, rule)
     if options.time_limit == 0:  # which some take for none
         return Answer(Status.NO_SOLUTION, StoppedBy.TIME_LIMIT, backend=options.solver)
@@ -103,17 +88,10 @@ def solve_by_other(
         "options": settings | options.solver_options,
     }
     if options.time_limit is not None:
-        arguments["timelimit"] = max(1, math.ceil(options.time_limit))
-        if options.solver != "glpk":  # which takes whole seconds
-            arguments["timelimit"] = options.time_limit
-    if hasattr(plugin, "config") and "warmstart_discrete_vars" in plugin.config:
-        plugin.config.warmstart_discrete_vars = len(index) > 0
-    elif plugin.warm_start_capable():
-        arguments["warmstart"] = len(index) > 0
+        arguments["timelimit"] = options.time_limit
+    plugin.config.warmstart_discrete_vars = len(index) > 0
     output = io.StringIO()
-    with TemporaryDirectory() as folder, catch_interrupt() as interrupted:
-        if solver.plugin == options.solver:  # an executable, which complains in its log
-            arguments["logfile"] = str(Path(folder) / "log")
+    with catch_interrupt() as interrupted:
         try:
             with LoggingIntercept(output, "pyomo"), redirect_stdout(output):
                 result = plugin.solve(model, **arguments)
@@ -124,13 +102,8 @@ def solve_by_other(
             output.write(str(error))
             _check_options(output.getvalue(), options)
             raise SolveFailed(f"{options.solver}: {' '.join(str(error).split())[-200:]}") from None
-        log = Path(folder) / "log"
-        output.write(log.read_text(errors="replace") if log.exists() else "")
         _check_options(output.getvalue(), options)
     claim = str(result.solver.termination_condition)
-    if claim == "other":  # what GLPK's presolver says stands in the log alone
-        claims = [kind for words, kind in _LOGGED.items() if words in output.getvalue()]
-        claim = claims[0] if claims else claim
     status, stopped_by = _CLAIMS.get(claim, (Status.FAILED, StoppedBy.ERROR))
     if interrupted.is_set() and status is not Status.OPTIMAL:
         status, stopped_by = Status.NO_SOLUTION, StoppedBy.INTERRUPTED
@@ -140,7 +113,7 @@ def solve_by_other(
         point = np.array([0.0 if value is None else value for value in known])
         if status is Status.NO_SOLUTION and program.residual(program.rounded(point))[0] <= 1:
             status = Status.FEASIBLE
-        elif status is Status.NO_SOLUTION:  # CBC gives the relaxation's point where it has none
+        elif status is Status.NO_SOLUTION:
             point = None
     bound = result.problem.lower_bound
     is_bound = isinstance(bound, int | float) and abs(bound) < 1e20 and program.is_mixed_integer

@@ -2,8 +2,8 @@
 
     python benchmarks/oasis.py [--seconds 60] [--model-jobs 10]
 
-Two tables, each with its rivals in the same run: the strong and the cumulative form against the
-printed one (T = 10, 10 jobs, 5, 10 and 25 servers of each role); a decision of OASiS by the
+Two tables, each with its rivals in the same run: the form `cumulative` against the printed
+one (T = 10, 10 jobs, 5, 10 and 25 servers of each role); a decision of OASiS by the
 worker-slot program, by the paper's chunk program and by the integer program (T = 100, 50 + 50
 servers).
 """

@@ -17,7 +17,7 @@ from hindsched.solvers.door.api import check_result
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.families.oasis.methods import Promises, solve_by_ends
+from hindsched.solvers.families.oasis.methods import schedule_within, solve_by_ends
 from hindsched.solvers.families.oasis.packing import find_patterns
 from tests.second_opinion.settle import optimum
 from tests.strategies.oasis import flat, make, oasis_instances
@@ -151,21 +151,13 @@ def test_promises_that_no_schedule_keeps_are_cut_off() -> None:
     check_method(instance, optimum(instance), cuts=1)
 
 
-def test_conflicts_are_the_smallest_decided_once_and_cut_off_no_schedule() -> None:
-    promises = Promises(TORN, SolveOptions())  # type: ignore[arg-type]
-    promises.decide(EVERYBODY, None)
-    conflicts = promises.conflicts(EVERYBODY, EVERYBODY, lambda: False)
-    count = promises.count
-    assert promises.conflicts(EVERYBODY, EVERYBODY, lambda: False) == conflicts
-    assert promises.count == count
+def test_a_cut_forbids_no_schedule() -> None:
+    result, schedule = schedule_within(TORN, EVERYBODY, EXACT)  # type: ignore[arg-type]
+    assert result.status == Status.INFEASIBLE
+    assert schedule is None
     program = build_ends(TORN, find_patterns)  # type: ignore[arg-type]
     before = solve_program(program.model, SolveOptions()).bound
-    for conflict in conflicts:
-        assert promises.known(conflict) is False
-        for job in conflict:
-            fewer = {i: end for i, end in conflict.items() if i != job}
-            assert not fewer or promises.decide(fewer, None).has_point
-        program.forbid(conflict)
+    program.forbid(EVERYBODY)
     after = solve_program(program.model, SolveOptions()).bound
     best = solve_by_ends(TORN, "standard", SolveOptions(time_limit=60)).objective
     assert best - 1e-6 <= after <= before + 1e-6

@@ -131,16 +131,11 @@ class EndsProgram(OasisRelaxation):
         ends = [(i, e) for i, job in self.plan.jobs.items() for e in job.ends]
         return {i: e for i, e in ends if round(self.model.job[i].u[e].value or 0.0) == 1}
 
-    def last(self) -> Ends:
-        """The last end of each job."""
-        return {i: max(job.ends) for i, job in self.plan.jobs.items() if job.ends}
-
-    def forbid(self, conflict: Ends) -> None:
+    def forbid(self, ends: Ends) -> None:
         """Forbid promises together: sum over jobs i, ends e <= E_i of u_ie <= number - 1."""
         jobs = self.plan.jobs
-        pairs = [(i, e) for i, latest in conflict.items() for e in jobs[i].ends if e <= latest]
-        sum_of_ends = total(self.model.job[i].u[e] for i, e in pairs)
-        self.model.conflicts.add(sum_of_ends <= len(conflict) - 1)
+        pairs = [(i, e) for i, latest in ends.items() for e in jobs[i].ends if e <= latest]
+        self.model.conflicts.add(total(self.model.job[i].u[e] for i, e in pairs) <= len(ends) - 1)
 
 
 def build_ends(instance: OasisInstance, find: FindPatterns) -> EndsProgram:

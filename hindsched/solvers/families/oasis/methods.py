@@ -2,8 +2,8 @@
 
 Who is admitted and when each job ends is decided by a program whose other variables are fractional
 but lie in the hull of what servers can hold (`models.oasis.ends`). Whether its promises can be kept
-is a packing problem on the servers as they are (`build_packing`). If nothing fits, a smallest set S
-of promises that still cannot be kept gives a cut that every solution satisfies,
+is a packing problem on the servers as they are (`build_packing`). If nothing fits, the promises E
+of a set S of jobs give a cut that every solution satisfies,
 
     sum over jobs i of S, ends e <= E_i of u_ie <= |S| - 1,
 
@@ -16,7 +16,6 @@ What is open in a slot is a problem of its own (`rest_of`): the servers are empt
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
@@ -47,106 +46,16 @@ SHARE_OF_ENDS = 0.7
 """Share of the time left that the program of the ends may use before its promises are tried."""
 SHARE_OF_PROMISES = 0.6
 """Share of the time left that deciding its promises may use."""
-LEAST_SHRINKING = 0.5
-"""Seconds for making conflicts smaller, if the program of the ends and its promises took less."""
-SHRINK_SECONDS = 2.0
-"""Limit of each decision while a conflict is made smaller; undecided keeps the larger conflict."""
-MOST_UNDECIDED = 3
-"""Undecided ones after which a conflict stays as it is."""
 
 
-class Promises:
-    """Decides promises of ends on the servers as they are, and remembers what it decided."""
-
-    def __init__(self, instance: OasisInstance, options: SolveOptions) -> None:
-        self.instance = instance
-        self.options = SolveOptions(
-            solver=options.solver, threads=options.threads, seed=options.seed
-        )
-        self.count = 0
-        self.best: OasisSolution | None = None
-        self._kept: list[Ends] = []
-        self._impossible: list[Ends] = []
-
-    def decide(self, ends: Ends, seconds: float | None) -> ProgramResult:
-        """Look for a schedule of these jobs and no others, each finished by its end."""
-        self.count += 1
-        if not ends:
-            self._keep(ends, OasisSolution(self.instance, {}, {}))
-            return ProgramResult(Status.OPTIMAL, StoppedBy.GAP)
-        leaf = build_packing(self.instance, ends, find_patterns)
-        result = solve_program(leaf.model, self.options.with_time(seconds))
-        if result.has_point:
-            self._keep(ends, leaf.extract())
-        elif result.status == Status.INFEASIBLE:
-            self._impossible.append(ends)
-        return result
-
-    def _keep(self, ends: Ends, solution: OasisSolution) -> None:
-        if solution.is_feasible():
-            self._kept.append(ends)
-            if self.best is None or solution.objective() > self.best.objective():
-                self.best = solution
-
-    def known(self, ends: Ends) -> bool | None:
-        """Whether promises can be kept, as far as decisions so far say; None if they do not.
-
-        Fewer jobs or later ends than what was kept can be kept; the reverse of it is impossible.
-        """
-        if any(is_weaker(ends, kept) for kept in self._kept):
-            return True
-        return False if any(is_weaker(other, ends) for other in self._impossible) else None
-
-    def conflicts(self, ends: Ends, last: Ends, out_of_time: Callable[[], bool]) -> list[Ends]:
-        """Smallest conflicts within impossible promises, as cuts: one or two, by order of removal.
-
-        `last` has the last end that is worth anything, by job. Conflicts are valid at any time, so
-        that it may stop where it is `out_of_time`.
-        """
-        shortest_first = sorted(ends, key=lambda i: self.instance.work[i])
-        conflicts: list[Ends] = []
-        for order in (shortest_first, shortest_first[::-1]):
-            smaller = self._shrink(ends, last, order, out_of_time)
-            if smaller not in conflicts:
-                conflicts.append(smaller)
-        return conflicts
-
-    def _shrink(
-        self, ends: Ends, last: Ends, order: list[int], out_of_time: Callable[[], bool]
-    ) -> Ends:
-        """Make promises fewer, and then later, one after the other while nothing fits."""
-        undecided = 0
-
-        def is_impossible(weaker: Ends) -> bool:
-            nonlocal undecided
-            can_be_kept = self.known(weaker)
-            if can_be_kept is not None:
-                return not can_be_kept
-            if undecided >= MOST_UNDECIDED or out_of_time():
-                return False
-            status = self.decide(weaker, SHRINK_SECONDS).status
-            undecided += status == Status.NO_SOLUTION
-            return status == Status.INFEASIBLE
-
-        for job in order:
-            fewer = {i: end for i, end in ends.items() if i != job}
-            ends = fewer if is_impossible(fewer) else ends
-        for job in [job for job in order if job in ends]:
-            impossible, possible = ends[job], last[job] + 1
-            end = last[job]  # the last end first, then by bisection
-            while possible - impossible > 1:
-                if is_impossible({**ends, job: end}):
-                    impossible = end
-                else:
-                    possible = end
-                end = (impossible + possible) // 2
-            ends = {**ends, job: impossible}
-        return ends
-
-
-def is_weaker(ends: Ends, other: Ends) -> bool:
-    """Whether what keeps the other promises keeps these as well."""
-    return all(job in other and other[job] <= end for job, end in ends.items())
+def schedule_within(
+    instance: OasisInstance, ends: Ends, options: SolveOptions
+) -> tuple[ProgramResult, OasisSolution | None]:
+    """Look for a schedule of these jobs and no others, each finished by its end."""
+    leaf = build_packing(instance, ends, find_patterns)
+    result = solve_program(leaf.model, options)
+    solution = leaf.extract() if result.has_point else None
+    return result, solution if solution is not None and solution.is_feasible() else None
 
 
 def solve_by_ends(
@@ -168,8 +77,8 @@ def solve_by_ends(
         search.construct()
         incumbent = search.solution() or build_solution(instance, {}, formulation)
     best = incumbent
-    ends, promises = build_ends(instance, find_patterns), Promises(instance, options)
-    of_ends = options
+    ends, of_ends = build_ends(instance, find_patterns), options
+    of_promises = SolveOptions(solver=options.solver, threads=options.threads, seed=options.seed)
     if options.solver == "highs":  # to begin again costs it a fifth of the time
         restarts = {"mip_allow_restart": False, **options.solver_options}
         of_ends = replace(options, solver_options=restarts)
@@ -189,19 +98,14 @@ def solve_by_ends(
         if not program.has_point or within_gap(best.objective(), bound, options.gap):
             break
         promised = ends.promised()
-        decided = promises.decide(promised, left(SHARE_OF_PROMISES))
+        within = of_promises.with_time(left(SHARE_OF_PROMISES))
+        decided, schedule = schedule_within(instance, promised, within)
+        best = better(best, schedule) or best
         interrupted = StoppedBy.INTERRUPTED in (program.stopped_by, decided.stopped_by)
         cannot_be_kept = decided.status == Status.INFEASIBLE and not interrupted and left() != 0.0
         if cannot_be_kept:
-            until = now() + max(LEAST_SHRINKING, program.seconds + decided.seconds)
-
-            def late(until: float = until) -> bool:
-                return left() == 0.0 or now() > until
-
-            for conflict in promises.conflicts(promised, ends.last(), late):
-                ends.forbid(conflict)
-                cuts += 1
-        best = better(best, promises.best) or best
+            ends.forbid(promised)
+            cuts += 1
         if not cannot_be_kept or left() == 0.0:
             break
     closed = within_gap(best.objective(), bound, options.gap)
@@ -210,7 +114,7 @@ def solve_by_ends(
     result = Result(
         instance, formulation, "milp", Status.FEASIBLE, stopped_by, best, bound,
         backend=program.backend,
-        details={**program.details, "conflict_cuts": cuts, "promises": promises.count},
+        details={**program.details, "conflict_cuts": cuts},
     )  # fmt: skip
     if closed or program.stopped_by == StoppedBy.INTERRUPTED or left() == 0.0:
         return result

@@ -78,7 +78,7 @@ def test_an_installed_family_needs_no_edit_and_names_what_it_lacks(tmp_path, cap
     judge = folder / f"hindsched_{word}" / "kernel.py"
     judge.rename(judge.with_suffix(".txt"))
     assert call(folder, "hindsched", "generate", word, "-o", "y.json").returncode == 0
-    done = call(folder, "hindsched", "simulate", "y.json", "--algorithm", "first-come")
+    done = call(folder, "hindsched", "simulate", "y.json", "--algorithm", word)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "kernel is missing; it must offer Problem" in done.stderr
     generator = folder / f"hindsched_{word}" / "generator.py"
@@ -122,7 +122,7 @@ def test_methods_certificates_and_comparisons(instance):
     assert hs.explain(build_solution(instance, {}), result.certificate).gap == result.bound
     assert "(2) a car holds a booth" in str(hs.model(instance))
     compared = hs.ratio(instance, progress=False, time_limit=10.0)
-    assert [row.algorithm for row in compared.algorithms] == ["tollbooth", "first-come"]
+    assert [row.algorithm for row in compared.algorithms] == ["tollbooth"]
     assert compared.optimum.status == "optimal"
 
 
@@ -131,12 +131,12 @@ def test_every_command(instance, tmp_path, capsys):
     write(instance, path)
     assert read(path).sha256() == instance.sha256()
     solved = ("solve", path, "--time-limit", "10", "-o", solution, "--certificate", prices)
-    simulated = ("simulate", path, "--algorithm", "first-come", "-o", solution)
+    simulated = ("simulate", path, "--algorithm", WORD, "-o", solution)
     checked = ("verify", path, solution, "--prices", prices)
     made = ("generate", WORD, "-o", str(tmp_path / "g.json"))
     compared = ("bench", f"{WORD}/small", "--workers", "0", "--time-limit", "5", "--json")
     results = ("--out", str(tmp_path / "results"))
-    worst = ("worst", WORD, "--algorithm", "first-come", "--work-limit", "8")
+    worst = ("worst", WORD, "--algorithm", WORD, "--work-limit", "8")
     for command in (solved, simulated, checked, made, worst, (*compared, *results)):
         assert run(list(command)) == 0, capsys.readouterr().err
     told = json.loads(capsys.readouterr().out.splitlines()[-1])

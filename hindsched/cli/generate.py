@@ -6,7 +6,7 @@ from typing import Annotated
 
 import hindsched as hs
 from hindsched.cli import settings as opt
-from hindsched.cli.output import answer, say, show_facts
+from hindsched.cli.output import answer, show_facts
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family
 
@@ -56,13 +56,10 @@ def _of_trace(
     family: str, path: str, trace_format: str, columns: dict[str, str], seed: int,
     settings: dict[str, str],
 ) -> Instance:  # fmt: skip
-    """Make an instance from a trace file, and say what came from it and what was made up."""
+    """Make an instance from a trace file."""
     jobs, part = settings.pop("jobs", None), settings.pop("part", None)
     if jobs is not None and not (jobs.isdecimal() and int(jobs)):
         raise InputError("set.jobs", jobs, "must be at least 1, a whole number")
     table = hs.load_trace(path, trace_format, part, columns=columns)
     count = None if jobs is None else int(jobs)
-    made = hs.from_trace(family, table, jobs=count, seed=seed, **settings)
-    for key, words in (("took", "from the trace"), ("made_up", "made up")):
-        say(f"{words}: {'; '.join((made.provenance or {}).get(key, ['nothing']))}")
-    return made
+    return hs.from_trace(family, table, jobs=count, seed=seed, **settings)

@@ -236,7 +236,6 @@ def from_trace(
     horizon = s.horizon or 4 * 2 ** math.ceil(math.log2(cover))
     if horizon <= arrivals[-1]:
         raise InputError("set.horizon", horizon, f"must exceed the last arrival, {arrivals[-1]}")
-    shared = not nodes
     nodes = nodes or _shared_nodes(rows, s.servers, s.load * horizon * s.slot_seconds)
     drawn, draws = AstraeaSettings(), Draws(seed, "bandwidth")
     data: Draft = {
@@ -261,19 +260,8 @@ def from_trace(
             for index, row in enumerate(rows)
         ],
     }  # fmt: skip
-    quotas = f"{sum(nodes.values())} nodes of 8 GPUs with a PS each"
-    took = [
-        "submission: arrival", "duration x GPUs: work",
-        f"GPUs: requested workers; times {s.elasticity}: most at once",
-        "virtual cluster or part: tenant",
-        *([] if shared else [f"{quotas}, by the virtual clusters' numbers"]),
-    ]  # fmt: skip
-    made_up = [
-        *([f"{quotas}, shared out as the tenants ask for GPU time"] if shared else []),
-        "utilities, mini-batch and update times, gradients and bandwidths, drawn",
-    ]
     return ranges.traced(
-        AstraeaInstance, data, rows, table, seed, s, took=took, made_up=made_up,
+        AstraeaInstance, data, rows, table, seed, s,
         rejected={NO_NODES: int((~known.loc[: chosen.index[-1]]).sum())},
         too_long_for_the_horizon=sum(
             length > horizon - arrival for length, arrival in zip(lengths, arrivals, strict=True)

@@ -290,17 +290,7 @@ def from_trace(
         **({"ps_types": [ps_type]} if with_ps else {}),
         "jobs": records,
     }
-    took = [
-        "submission: arrival", "duration x GPUs: work at a V100's speed",
-        "GPUs: requested workers, and half the most at once",
-    ]  # fmt: skip
-    made_up = [
-        "model of each job, and with it measured speeds and gradient, drawn",
-        "weights, drawn from 1 to 10",
-        f"{s.servers} servers of {s.gpus_per_server} GPUs, types in turn",
-        "demands and bandwidths of workers and PSs",
-    ]
-    return ranges.traced(BatchschedInstance, data, rows, table, seed, s, took=took, made_up=made_up)
+    return ranges.traced(BatchschedInstance, data, rows, table, seed, s)
 
 
 LEVELS = (

@@ -102,18 +102,7 @@ def from_trace(
     s = TraceSettings.of(PRESETS[preset], {**settings, "jobs": jobs, "horizon": slots[-1]})
     data = _edgecloud_data(preset, f"{preset}-trace", seed, s, slots, [row["gpus"] for row in rows])
     data["slot_seconds"] = s.slot_seconds
-    took = [
-        "submission: arrival",
-        "GPUs: requested workers, as far as the chunks reach",
-    ]
-    made_up = [
-        "work: chunks, mini-batches, epochs and speeds, drawn; no duration is used",
-        f"{s.servers} servers with workers and PSs, drawn",
-        "worker and PS type, gradient, bandwidth and upload times of each job, drawn",
-    ]
-    return ranges.traced(
-        EdgecloudInstance, data, rows, table, seed, s, preset=preset, took=took, made_up=made_up
-    )
+    return ranges.traced(EdgecloudInstance, data, rows, table, seed, s, preset=preset)
 
 
 def _edgecloud_data(

@@ -138,11 +138,12 @@ def from_trace(
     s = TraceSettings.of({}, settings)
     rows, slot = ranges.take_rows(table, jobs, s), exactly(s.slot_seconds)
     records: list[Draft] = []
-    late = longer = narrower = 0
+    changed = dict.fromkeys(("submissions_rounded", "durations_rounded", "jobs_cut"), 0)
     for number, row in enumerate(rows, start=1):
         submit, duration = _meant(row["waited"]), _meant(row["duration_seconds"])
-        late, longer = late + (submit % slot > 0), longer + (duration % slot > 0)
-        narrower += row["gpus"] > s.gpus
+        changed["submissions_rounded"] += submit % slot > 0
+        changed["durations_rounded"] += duration % slot > 0
+        changed["jobs_cut"] += row["gpus"] > s.gpus
         record: Draft = {
             "name": f"j{number}",
             "submit": _json_number(ceil(submit / slot) * slot),
@@ -155,22 +156,10 @@ def from_trace(
             record["user"] = row["user"]
         records.append(record)
     cluster = _gang_cluster(s.gpus, s.servers)
-    made_up = [f"a cluster of {s.gpus} GPUs"]
-    if s.servers is not None:
-        sizes = sorted({str(server["gpus"]) for server in cluster["servers"]}, key=int)
-        made_up[0] += f": {s.servers} servers of {' or '.join(sizes)}"
-    if late or longer:
-        made_up.append(
-            f"times rounded up to slots of {s.slot_seconds:g} s: submissions of {late} jobs, "
-            f"durations of {longer}"
-        )
-    if narrower:
-        made_up.append(f"{narrower} jobs cut to {s.gpus} GPUs")
     part = f"-{table.selected_part}" if table.selected_part else ""
     name = f"gang-{table.format}{part}-j{jobs}-g{s.gpus}"
     data = gang_data(name, records, slot_seconds=s.slot_seconds, placement=s.placement, **cluster)
-    took = ["submission, duration, GPUs, user and first deadline of each job"]
-    return ranges.traced(GangInstance, data, rows, table, seed, s, took=took, made_up=made_up)
+    return ranges.traced(GangInstance, data, rows, table, seed, s, **changed)
 
 
 def _meant(value: float) -> Fraction:

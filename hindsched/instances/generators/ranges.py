@@ -259,8 +259,8 @@ def traced(
 ) -> Made:  # fmt: skip
     """The instance of a file's data whose jobs have their names in the trace.
 
-    Jobs of the data are ``j1, j2, ...`` (with anything behind), one a row. `told` goes to the
-    provenance: in words what the jobs ``took`` from the trace and what was ``made_up``.
+    Jobs of the data are ``j1, j2, ...`` (with anything behind), one a row; notes go to the
+    provenance.
     """
     jobs, facts = [], {}
     for number, (job, row) in enumerate(zip(data["jobs"], rows, strict=True), start=1):

@@ -291,18 +291,7 @@ def from_trace(table: TraceTable, *, jobs: int = 60, seed: int = 0, **settings: 
         "ps_servers": [{"name": f"p{k + 1}", "capacity": PS_SERVER} for k in range(ps_servers)],
         "jobs": records,
     }
-    has_values = all(row["value_kind"] for row in rows)
-    took = [
-        "submission: arrival", "duration x GPUs: work",
-        f"GPUs x {s.elasticity}: most workers at once",
-        *(["values and deadlines: utility"] if has_values else []),
-    ]  # fmt: skip
-    made_up = [
-        f"{servers} worker servers and {ps_servers} PS servers of EC2 shapes",
-        "demands of a worker (one GPU's share of a P2 server) and of a PS",
-        *([] if has_values else ["utilities, drawn around the duration"]),
-    ]
-    notes = {"too_long_for_the_horizon": too_long, "took": took, "made_up": made_up}
+    notes = {"too_long_for_the_horizon": too_long}
     return ranges.traced(OasisInstance, data, rows, table, seed, s, **notes)
 
 

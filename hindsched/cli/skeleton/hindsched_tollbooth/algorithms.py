@@ -1,37 +1,13 @@
-"""First come, first served; and posted prices."""
+"""Posted prices; any other `OnlineAlgorithm` stands beside them in `ONLINE`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hindsched.online.base import FamilyOnline
 from hindsched.online.cluster_state import ClusterState, whole_window
 from hindsched.online.engines.primal_dual import PrimalDual
-from hindsched.online.protocol import Decision, Environment, OnlineAlgorithm
-
-
-class FirstCome(OnlineAlgorithm):
-    """The earliest booth for every car."""
-
-    def start(self, environment: Environment) -> None:
-        """Nobody has come yet."""
-        cluster: Any = environment.cluster
-        self._cluster = cluster
-        self._free = np.full(cluster.horizon + 1, cluster.booths)
-
-    def step(self, slot: int, arrivals: tuple[Any, ...]) -> Decision:
-        """Give every car that arrives the first booth that is free for long enough."""
-        rows = {}
-        for job in arrivals:
-            for first in self._cluster.starts(job):
-                held = slice(first, first + job.length)
-                if (self._free[held] > 0).all():
-                    self._free[held] -= 1
-                    rows[job.name] = [self._cluster.row(job, first)]
-                    break
-        return Decision(rows)
+from hindsched.online.protocol import Environment
 
 
 class Posted(PrimalDual):
@@ -43,7 +19,7 @@ class Posted(PrimalDual):
 
 
 ONLINE = FamilyOnline(
-    algorithms={"tollbooth": Posted, "first-come": FirstCome},
+    algorithms={"tollbooth": Posted},
     state=ClusterState,
     committed_rows=whole_window,
 )

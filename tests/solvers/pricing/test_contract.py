@@ -314,6 +314,11 @@ def test_prices_of_a_layout_mean_the_same_on_servers(family: str) -> None:
         spread = oracle.prices_on_servers(prices)
         assert spread.shape == (servers.rows.size,)
         assert (spread >= 0).all()
+        if oracle.layout == "patterns":  # which price ways to fill a server as well
+            continue
+        merged, full = oracle.bound(prices), servers.bound(spread)
+        over = full - merged if oracle.sense == "max" else merged - full
+        assert merged == full or over <= 1e-9 * (1 + abs(full))  # both infinite: nothing fits
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -13,7 +13,13 @@ from hindsched.online.batchsched.algorithms import (
     declared_estimates,
     theorem,
 )
-from hindsched.online.engines.batching import ExponentialLedger, Offer, enough_rounds
+from hindsched.online.engines.batching import (
+    BatchRound,
+    ExponentialLedger,
+    Offer,
+    enough_rounds,
+    post_prices,
+)
 from hindsched.online.engines.dual_price import DualPrice
 from hindsched.online.simulator import environment_of, simulate
 from tests.online.test_baselines import gangs
@@ -96,6 +102,25 @@ def test_exponential_prices():
     ledger.book(Offer(2, 1, np.array([1.0, 0.0]), 0.0))
     assert ledger.prices()[1, 0] == pytest.approx(8)
     assert (ledger.capacity - ledger.use)[1, 0] == 0
+
+
+def test_dual_increments_add_up_to_payoffs_and_the_worth_of_capacities():
+    """As weak duality needs them: an accepted job pays its value."""
+
+    class OneServer(BatchRound):
+        def __init__(self):
+            self.ledger = ExponentialLedger(np.array([4.0]), 3, 9.0)
+
+        def offer(self, job, limit):
+            cost = float(self.ledger.prices(1, 2).sum())
+            return Offer(1, 2, np.array([1.0]), cost) if cost < limit else None
+
+    batch_round = OneServer()
+    admitted = post_prices(batch_round, ["first", "second", "third"], [5.0, 6.0, 0.1])
+    assert [admission.job for admission in admitted] == ["first", "second"]
+    payoffs = sum(admission.value - admission.offer.cost for admission in admitted)
+    worth = 2 * 4 * (9**0.5 - 1)  # two slots, half of four units used
+    assert sum(admission.dual for admission in admitted) == pytest.approx(payoffs + worth)
 
 
 def test_theorem_and_estimates():

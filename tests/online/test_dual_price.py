@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hindsched as hs
+from hindsched.instances.astraea.instance import AstraeaInstance
 from hindsched.instances.oasis.instance import OasisInstance
 from hindsched.online.engines.dual_price import DualPrice
 
@@ -42,6 +43,25 @@ def test_a_price_keeps_out_the_job_that_is_worth_less():
     run = hs.simulate(instance, "dual-price")
     assert run.objective == 3
     assert run.solution.completion("j1") is None
+
+
+def test_prices_of_whole_schedules_keep_out_the_job_that_is_worth_less():
+    """Of three jobs that want the one worker in the one slot, the last is worth most."""
+    job = {"tenant": "t", "arrival": 0, "epochs": 1, "chunks": 1, "minibatches": 1,
+           "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 0}  # fmt: skip
+    utilities = {
+        f"j{value}": {"kind": "linear", "slope": 0, "intercept": value} for value in (1, 2, 5)
+    }
+    instance = AstraeaInstance.parse({
+        "family": "astraea", "name": "slot", "horizon": 1, "slot_seconds": 60,
+        "utility_origin": "arrival", "tenants": [{"name": "t", "worker_quota": 1, "ps_quota": 1}],
+        "servers": [{"name": "s", "workers": 1, "ps": 1}], "worker_bandwidth_mbps": 1,
+        "ps_bandwidth_mbps": 1,
+        "jobs": [job | {"name": f"j{n}", "utility": worth | {"intercept": n}} for n in (1, 2, 5)],
+    })  # fmt: skip
+    run = hs.simulate(instance, "dual-price")
+    assert run.objective == 5
+    assert run.report["relaxations_without_duals"] == 0
 
 
 @pytest.mark.parametrize("learning", ["undecided", "residual"])

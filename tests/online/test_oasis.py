@@ -13,7 +13,7 @@ from hypothesis import given
 import hindsched as hs
 from hindsched.instances.io import read
 from hindsched.models.base import Commitments
-from hindsched.online.oasis.algorithms import OasisReoptimise
+from hindsched.online.oasis.algorithms import OasisReoptimise, theorem
 from hindsched.online.oasis.prices import ExponentialPrices, price_bounds
 from hindsched.online.simulator import simulate
 from hindsched.solutions.base import build_solution
@@ -94,8 +94,21 @@ def test_ledger_adds_up_and_certifies_the_final_prices() -> None:
     assert sum(row["primal"] for row in ledger) == pytest.approx(result.objective)
     assert all(row["payoff"] > 0 for row in ledger)
     oracle = build_oracle(instance, rows="servers")
-    bound = oracle.bound(oracle.rows.pack(result.prices))
-    assert bound >= 182.359
+    final, rows = oracle.rows.pack(result.prices), oracle.rows
+    assert oracle.bound(final) >= 182.359
+    empty = ExponentialPrices(rows, price_bounds(instance, 0.1))(
+        np.arange(rows.size), np.zeros(rows.size)
+    )
+    raised = float((final - empty) @ rows.capacity)
+    payoffs = sum(row["payoff"] for row in ledger)
+    assert sum(row["dual"] for row in ledger) == pytest.approx(payoffs + raised)
+
+
+def test_the_ratio_is_twice_the_logarithm_of_upper_over_lower_price():
+    stated = theorem(shared("oasis-t10-i10-h5-s1"))
+    pools = [pool for name, pool in stated["quantities"].items() if name != "alpha"]
+    widest = max(max(pool["log_upper"].values()) - pool["log_lower"] for pool in pools)
+    assert stated["value"] == pytest.approx(2 * max(1, widest))
 
 
 # `reoptimise` of oasis: what is left as an instance of its own, against the program of it.

@@ -49,9 +49,7 @@ def test_prices_of_whole_schedules_keep_out_the_job_that_is_worth_less():
     """Of three jobs that want the one worker in the one slot, the last is worth most."""
     job = {"tenant": "t", "arrival": 0, "epochs": 1, "chunks": 1, "minibatches": 1,
            "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 0}  # fmt: skip
-    utilities = {
-        f"j{value}": {"kind": "linear", "slope": 0, "intercept": value} for value in (1, 2, 5)
-    }
+    worth = {"kind": "linear", "slope": 0}
     instance = AstraeaInstance.parse({
         "family": "astraea", "name": "slot", "horizon": 1, "slot_seconds": 60,
         "utility_origin": "arrival", "tenants": [{"name": "t", "worker_quota": 1, "ps_quota": 1}],

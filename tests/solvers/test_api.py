@@ -6,6 +6,7 @@ import io
 import pickle
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ import hindsched.solvers.methods.base as methods_base
 from hindsched.errors import InputError, SolveFailed
 from hindsched.models.oasis.offline import OasisProgram
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.result import LineProgress, Result, Status, StoppedBy
+from hindsched.solvers.door.result import LineProgress, Reports, Result, Status, StoppedBy
 from tests.toy_family import ToySolution, install, make
 
 
@@ -229,6 +230,26 @@ def test_what_is_told_on_the_way_is_checked_and_proven(monkeypatch):
     [(seconds, objective, bound)] = told
     assert (objective, bound) == (7, None), "a solver's bound is no proof"
     assert seconds >= 0
+
+
+@pytest.mark.parametrize(("family", "sign"), [("toymax", 1), ("toymin", -1)])
+def test_what_is_told_only_gets_better(family, sign):
+    """Results of a method are told in any order; what is worse, or the same, is no news."""
+    given, told = instance(family), []
+    reports = Reports(None, lambda seconds, *numbers: told.append(numbers))
+    for objective, bound in [(5, None), (4, 9), (6, 8), (3, 9), (6, 8), (6, 7)]:
+        proof = None if bound is None else SimpleNamespace(bound=sign * bound)
+        parts = {"objective": sign * objective, "bound": 0, "certificate": proof}
+        reports.tell(Result(given, given.formulations[0], "told", Status.FEASIBLE,
+                            StoppedBy.TIME_LIMIT, **parts))  # fmt: skip
+    better = [(5, None), (5, 9), (6, 8), (6, 7)]
+    assert told == [(sign * best, bound and sign * bound) for best, bound in better]
+
+
+def test_bounds_are_told_while_the_solve_still_runs():
+    given, told = hs.generate("oasis", preset="small", jobs=30, seed=3), []
+    hs.solve(given, time_limit=3, threads=1, on_progress=lambda *n: told.append(n))
+    assert next(seconds for seconds, _, bound in told if bound is not None) < 0.7 * told[-1][0]
 
 
 @pytest.mark.parametrize("family", ["batchsched", "oasis"])

@@ -238,10 +238,9 @@ def test_what_is_told_only_gets_better(family, sign):
     given, told = instance(family), []
     reports = Reports(None, lambda seconds, *numbers: told.append(numbers))
     for objective, bound in [(5, None), (4, 9), (6, 8), (3, 9), (6, 8), (6, 7)]:
-        proof = None if bound is None else SimpleNamespace(bound=sign * bound)
-        parts = {"objective": sign * objective, "bound": 0, "certificate": proof}
-        reports.tell(Result(given, given.formulations[0], "told", Status.FEASIBLE,
-                            StoppedBy.TIME_LIMIT, **parts))  # fmt: skip
+        reports.tell(SimpleNamespace(
+            instance=given, objective=sign * objective, certified_bound=bound and sign * bound
+        ))  # fmt: skip
     better = [(5, None), (5, 9), (6, 8), (6, 7)]
     assert told == [(sign * best, bound and sign * bound) for best, bound in better]
 

@@ -130,7 +130,6 @@ ABLATION: dict[str, tuple[str, dict[str, Any]]] = {
     "... and Round2 alone": ("mlbroker", {"price": "chord", "rounding": "round2"}),
     "... or largest remainder": ("mlbroker", REMAINDER),
     "... and plain switching": ("mlbroker", {**REMAINDER, "switching": "relu"}),
-    "conditioned on the PS": ("mlbroker-tight", {"relocation": False}),
     "mlbroker-tight": ("mlbroker-tight", {}),
     "mlbroker-prices": ("mlbroker-prices", {}),
     "central": ("central", {}),

@@ -13,7 +13,6 @@ from hindsched.solvers.door.api import solve
 from hindsched.solvers.families.mlbroker import nodes
 from hindsched.solvers.families.mlbroker.methods import lagrangian_certificate
 from hindsched.solvers.families.mlbroker.oracle import PS, TIER, WORKERS, MlbrokerOracle
-from hindsched.solvers.families.mlbroker.placements import relocated
 from hindsched.solvers.oracles.decisions import Feature
 from hindsched.solvers.tree.node_program import Split
 from tests.strategies.mlbroker import make
@@ -116,10 +115,3 @@ def test_algorithms_place_them(algorithm, capacity, data, workers):
     run = simulate(pinned(capacity, data), algorithm)
     assert not run.violations
     assert (run.solution.workers[0, :, 0] >= workers).all()
-
-
-def test_the_local_search_leaves_them():
-    """A worker that a hair of data needs costs twice what it would elsewhere."""
-    slot = SlotData.at(pinned(THIRD, 1.0, B=0, c=0), 1)
-    found = relocated(slot, 0.0 * slot.data, [[4, 1]], [1], respond=False)
-    assert found.workers[0, 0] == 4

@@ -113,20 +113,11 @@ class Mlbroker(Broker):
 
 
 class MlbrokerTight(Broker):
-    """Chord price, PS-conditioned relaxation, largest remainder and exact-cost relocation.
-
-    Parameters
-    ----------
-    relocation : bool
-        Whether to end with the local search.
-    """
-
-    def __init__(self, relocation: bool = True) -> None:
-        self.relocation = relocation
+    """Chord price, PS-conditioned relaxation, largest remainder."""
 
     def place(self, slot: int, view: SlotData, launch: Floats) -> tuple[Ints, Ints]:
         """Place the slot."""
-        workers, ps, _ = tight_placement(view, launch, relocation=self.relocation)
+        workers, ps, _ = tight_placement(view, launch)
         return workers, ps
 
 

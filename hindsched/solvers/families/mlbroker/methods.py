@@ -1,12 +1,10 @@
 """Methods of the mlbroker family.
 
 ``milp`` solves (8), ``relaxation`` its linear relaxation (``tight``: the disaggregated LP,
-``paper``: P_f), ``chord`` P_f with the envelope of the concave price, job by job, ``conditioned``
-the same given the place of the PS, in closed form and certified, ``tree`` an optimum of ``tight``
-proven by branch and bound on tiers and presence (`nodes`), ``bound`` the Lagrangian bound with
-shared fees, certified, ``search`` a placement of all slots together, and ``auto`` the bound and a
-search from what the jobs answer to its prices, where it is small also the program, whose optimum a
-tree certifies.
+``paper``: P_f), ``tree`` an optimum of ``tight`` proven by branch and bound on tiers and presence
+(`nodes`), ``bound`` the Lagrangian bound with shared fees, certified, ``search`` a placement of all
+slots, and ``auto`` the bound and a search from what the jobs answer to its prices, where it is
+small also the program, whose optimum a tree certifies.
 
 The certified bounds are one formula at different prices: the oracle's best responses of the jobs
 plus the tiers that do not earn their fee. A launch is spread evenly over a job's life, which makes
@@ -36,8 +34,8 @@ from hindsched.solvers.base import Method
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
-from hindsched.solvers.door.work import Clock, catch_interrupt, count_work, is_counted
+from hindsched.solvers.door.result import Progress, Result
+from hindsched.solvers.door.work import Clock, catch_interrupt, count_work
 from hindsched.solvers.families.mlbroker.oracle import MlbrokerOracle
 from hindsched.solvers.families.mlbroker.placements import (
     BrokerPlan,
@@ -52,8 +50,7 @@ from hindsched.solvers.tree import method as trees
 SMALL_JOB_SLOTS = 60
 """Job-slots times data centres up to which ``auto`` also solves the integer program."""
 SHARE_OF_BOUND = 0.6
-"""Share of the time after which slots keep equal shares of the fees: prices are still certified,
-and the schedule that they lead to relocated."""
+"""Share of the time after which slots keep equal shares of the fees."""
 ITERATIONS = 400
 """Most subgradient steps a slot."""
 PATIENCE, SHRINK, LEAST_STEP = 8, 0.7, 1e-4
@@ -114,7 +111,7 @@ def lagrangian_certificate(
         late = clock is not None and clock.is_over
         target, steps = np.inf, 1
         if iterations and not late:
-            target = tight_placement(slot, launches[alive], relocation=False).cost
+            target = tight_placement(slot, launches[alive]).cost
             steps = iterations
         bound, shares = _share_fees(jobs, slot.largest_use, target, steps)
         arrays["discount"][:, :, alive, t] = shares.transpose(1, 2, 0)
@@ -225,29 +222,7 @@ def search_mlbroker(
     run = BrokerRun(instance, formulation, options, on_progress, Event(), "search")
     clock = None if options.time_limit is None else run.clock
     run.offer(find_schedule(run.instance, formulation, clock))
-    return run.result("chord prices, relocation")
-
-
-def chord_mlbroker(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """P_f (9) with the chord of the concave price, one linear program a job; not certified."""
-    assert isinstance(instance, MlbrokerInstance)
-    limit = None if is_counted() else options.time_limit
-    return Result(
-        instance, formulation, "chord", Status.NO_SOLUTION, StoppedBy.CONVERGED,
-        bound=relaxation_bound(instance, "chord", time_limit=limit),
-        backend="highs, one program a job",
-    )  # fmt: skip
-
-
-def conditioned_mlbroker(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
-    """Chord price, given the place of each PS: certified, without any solver."""
-    run = BrokerRun(instance, formulation, options, on_progress, Event(), "conditioned")
-    run.certify(run.clock, 0)
-    return run.result()
+    return run.result("tier prices")
 
 
 def bound_mlbroker(
@@ -268,7 +243,7 @@ def auto_mlbroker(
         run.close(SHARE_OF_BOUND, 1.0)
         size = int(run.instance.alive.sum()) * len(run.instance.datacenters)
         why = f"job-slots x centres = {size}, small up to {SMALL_JOB_SLOTS}"
-        backend = f"{run.known.backend}, relocation"
+        backend = f"{run.known.backend}, tier prices"
         run.known = run.result(backend, why=why)
         if not run.is_closed and size <= SMALL_JOB_SLOTS and not stop.is_set():
             run.solve_program()
@@ -291,8 +266,6 @@ METHODS: dict[str, Method] = {
     "tree": tree_mlbroker,
     "milp": milp_mlbroker,
     "relaxation": relaxation,
-    "chord": chord_mlbroker,
-    "conditioned": conditioned_mlbroker,
     "bound": bound_mlbroker,
     "search": search_mlbroker,
 }

@@ -1,19 +1,19 @@
 """Integer placements of mlbroker's slots, alone and together, and their exact cost.
 
-One slot: `tight_placement` is chord price, PS-conditioned relaxation, largest remainder, moves;
+One slot: `tight_placement` is chord price, PS-conditioned relaxation, largest remainder;
 `priced_placement` tier-price iteration: a concave two-tier bill is the least, over which tiers are
-bought, of a linear bill plus fees, and with the tiers fixed each job takes its exact best response;
-`relocated` the local search with which the first ends. ``launch`` of shape (J, R) is the weighted
-cost of using a centre: 0 where the job already runs.
+bought, of a linear bill plus fees, and with the tiers fixed each job takes its exact best response.
+``launch`` of shape (J, R) is the weighted cost of using a centre: 0 where the job already runs.
 
 All slots of an instance: `Planner` places one after the other, a launch spread over what is left of
-a job's life, and then moves jobs with every launch shared by the slots that the plan uses it in.
+a job's life.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -29,14 +29,11 @@ from hindsched.solvers.kernels.mlbroker.geo_placement import (
     placement_cost,
     priced_job,
     relaxed_best,
-    relocate,
     round_largest_remainder,
 )
 
 ONLINE_NODE_LIMIT = 2_000
 """Nodes of a best response inside a heuristic, where no proof is needed."""
-MOST_PASSES = 50
-"""Passes of the local search over the jobs."""
 MAX_ROUNDS = 30
 """Rounds of tier-price iteration from one start."""
 BrokerPlan = tuple[Ints, Ints]
@@ -69,18 +66,6 @@ def slot_cost(slot: SlotData, launch: Floats, workers: Ints, ps: Ints) -> float:
     return slot.bill(slot.rented(workers, ps)) + math.fsum(costs)
 
 
-def relocated(
-    slot: SlotData, launch: Floats, workers: Ints, ps: Ints, *, respond: bool = True
-) -> SlotPlacement:
-    """Improve a placement by moves of single jobs at exact cost until none gains."""
-    workers = np.array(workers, dtype=np.int64)
-    ps = np.array(ps, dtype=np.int64)
-    if len(slot.jobs):
-        nodes = ONLINE_NODE_LIMIT if respond else 0
-        relocate(kernel_jobs(slot, launch), workers, ps, MOST_PASSES, nodes)
-    return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
-
-
 def largest_remainder(slot: SlotData, fractional: Floats) -> Ints:
     """Round each job's workers to N in total, the largest remainders up."""
     workers = np.zeros(fractional.shape, dtype=np.int64)
@@ -100,16 +85,14 @@ def best_responses(slot: SlotData, launch: Floats, unit_price: Floats) -> tuple[
     return workers, ps
 
 
-def tight_placement(slot: SlotData, launch: Floats, *, relocation: bool = True) -> SlotPlacement:
-    """Chord price, PS-conditioned relaxation, largest remainder and relocation."""
+def tight_placement(slot: SlotData, launch: Floats) -> SlotPlacement:
+    """Chord price, PS-conditioned relaxation, largest remainder."""
     jobs, fractional = kernel_jobs(slot, launch), np.zeros(slot.data.shape)
     ps = np.zeros(len(slot.jobs), dtype=np.int64)
     for j in range(len(slot.jobs)):
         prices = slot.chord @ slot.worker[j], slot.chord @ slot.server[j]
         _, fractional[j], ps[j] = relaxed_best(priced_job(jobs, j, *prices))
     workers = largest_remainder(slot, fractional)
-    if relocation:
-        return relocated(slot, launch, workers, ps)
     return SlotPlacement(workers, ps, slot_cost(slot, launch, workers, ps))
 
 
@@ -169,56 +152,35 @@ class Planner:
         return workers, ps
 
     def slot_by_slot(self) -> BrokerPlan:
-        """One slot after the other; without local search, in milliseconds, once it is late."""
+        """One slot after the other: by tier prices, and in milliseconds once it is late."""
         workers, ps = empty_placements(self.instance)
         left = self.instance.slots_left
         before = self._held.copy()
         for t, live, view in self._slots:
             launch = view.deployment[:, None] * ~before[live] / left[live, t][:, None]
-            placed = tight_placement(view, launch, relocation=not self.is_late())
+            if self.is_late():
+                placed = tight_placement(view, launch)
+            else:
+                placed, _ = priced_placement(view, launch)
             workers[live, t], ps[live, t] = placed.workers, placed.ps
             before[live] = used_by(placed.workers, placed.ps)
         return workers, ps
 
-    def improved(self, plan: BrokerPlan) -> tuple[float, BrokerPlan]:
-        """A plan moved slot by slot, as long as that makes it cheaper in all; and its cost."""
-        cost = self._cost(plan)
-        while not self.is_late():
-            workers, ps = plan[0].copy(), plan[1].copy()
-            launches, runs = self._launches(plan)
-            for t, live, view in self._slots:
-                shared = launches[live, t] / runs[live, t]
-                moved = relocated(view, shared, workers[live, t], ps[live, t], respond=False)
-                workers[live, t], ps[live, t] = moved.workers, moved.ps
-            if not (after := self._cost((workers, ps))) < cost:
-                break
-            cost, plan = after, (workers, ps)
-        return cost, plan
-
     def best(self, answers: BrokerPlan | None = None) -> tuple[float, BrokerPlan]:
-        """The better of what jobs answer to prices and of slot by slot, both improved."""
-        plans = [] if answers is None else [self.improved(answers)]
+        """The better of what jobs answer to prices and of slot by slot; its cost before it."""
+        plans = [] if answers is None else [answers]
         if not plans or not self.is_late():
-            plans.append(self.improved(self.slot_by_slot()))
-        return min(plans, key=lambda plan: plan[0])
+            plans.append(self.slot_by_slot())
+        return min(((self._cost(plan), plan) for plan in plans), key=itemgetter(0))
 
     def _cost(self, plan: BrokerPlan) -> float:
-        launches, _ = self._launches(plan)
+        """Cost of a plan; a launch costs nothing where the slot before had the job there."""
+        instance, used = self.instance, used_by(*plan)
+        before = np.zeros_like(used)
+        before[:, 1:] = used[:, :-1]
+        before[np.arange(len(used)), instance.alive.argmax(axis=1)] = self._held
+        launches = instance.weights[2] * instance.deployment[:, None, None] * ~before
         return math.fsum(
             slot_cost(view, launches[live, t], plan[0][live, t], plan[1][live, t])
             for t, live, view in self._slots
         )
-
-    def _launches(self, plan: BrokerPlan) -> tuple[Floats, Floats]:
-        """What a plan's use of a centre costs, and for how many slots from here on it is used.
-
-        Both of shape (J, T, R); a launch costs nothing where the slot before had the job there.
-        """
-        instance, used = self.instance, used_by(*plan)
-        before, runs = np.zeros_like(used), np.ones(used.shape)
-        before[:, 1:] = used[:, :-1]
-        before[np.arange(len(used)), instance.alive.argmax(axis=1)] = self._held
-        for t in range(instance.horizon - 2, -1, -1):
-            runs[:, t] += used[:, t + 1] * runs[:, t + 1]
-        launch = instance.weights[2] * instance.deployment[:, None, None]
-        return launch * ~before, runs

@@ -8,16 +8,11 @@ Given the PS the relaxation to fractional workers needs no solver: every GB goes
 plus worker price is least. `best_placement` branches over y; its nodes are transport problems.
 Workers are `workers` (R,), the centre of the PS is `ps`.
 
-The jobs of a slot are tied only by the tiered price of what they rent together. `relocate` moves
-each to the cheapest of its neighbours at the exact cost, all others fixed: the PS to another
-centre; one or all workers of a centre to another, with or without the PS; everything into one
-centre (but for pinned data); one surplus worker gone; the exact best response to the average price
-that joining each centre would have.
-
-With prices lambda on ``w_j <= H_j u`` the jobs are independent: job j pays
-``a - max(0, a - b - lambda_j)`` per unit, and a tier earns ``sum_j lambda_j H_j`` towards its fee.
-Every lambda >= 0 gives the lower bound ``sum_j relaxed best response + sum min(0, e - sum_j
-lambda_j H_j)`` on the slot's cost (`shared_bound`).
+The jobs of a slot are tied only by the tiered price of what they rent together. With prices lambda
+on ``w_j <= H_j u`` the jobs are independent: job j pays ``a - max(0, a - b - lambda_j)`` per unit,
+and a tier earns ``sum_j lambda_j H_j`` towards its fee. Every lambda >= 0 gives the lower bound
+``sum_j relaxed best response + sum min(0, e - sum_j lambda_j H_j)`` on the slot's cost
+(`shared_bound`).
 """
 
 from __future__ import annotations
@@ -299,94 +294,6 @@ def added_price(slot: SlotJobs, r: int, k: int, used: float, more: float) -> flo
     before = min(unit * used, discounted * used + fee)
     after: float = min(unit * both, discounted * both + fee)
     return after - before
-
-
-@njit(cache=True)
-def _cost_beside(
-    slot: SlotJobs, job: PricedBlock, j: int, others: Floats, workers: Ints, ps: int, best: float
-) -> float:
-    """Exact cost of job j, priced at 0 in `job`, beside what the others use, (R, K).
-
-    Infinite if not below `best`.
-    """
-    rent = 0.0
-    for r in range(workers.size):
-        for k in range(others.shape[1] if workers[r] > 0 or r == ps else 0):
-            more = workers[r] * slot.worker[j, k] + (slot.server[j, k] if r == ps else 0.0)
-            rent += added_price(slot, r, k, others[r, k], more)
-    return rent + placement_cost(job, workers, ps, best - rent)
-
-
-@njit(cache=True)
-def relocate(slot: SlotJobs, workers: Ints, ps: Ints, passes: int, node_limit: int) -> None:
-    """Improve a slot's integer placement in place until no single job gains.
-
-    `workers`, (J, R), and `ps`, (J,), must hold the data. The best response, of so many nodes, is
-    among the neighbours unless `node_limit` is 0.
-    """
-    jobs, centers = workers.shape
-    others = np.empty((centers, slot.worker.shape[1]))
-    nothing = np.zeros(centers)
-    neighbours = 2 * centers + centers * (1 + 3 * centers)
-    improved = True
-    while improved and passes > 0:
-        improved = False
-        passes -= 1
-        for j in range(jobs):
-            others[:] = 0.0
-            for i in range(jobs):
-                for k in range(others.shape[1] if i != j else 0):
-                    others[ps[i], k] += slot.server[i, k]
-                    for r in range(centers):
-                        others[r, k] += workers[i, r] * slot.worker[i, k]
-            job = priced_job(slot, j, nothing, nothing)
-            here = _cost_beside(slot, job, j, others, workers[j], ps[j], np.inf)
-            best, best_workers, best_ps = here * (1.0 - 1e-10), workers[j], ps[j]
-            for number in range(neighbours + (node_limit > 0)):
-                if number < neighbours:
-                    to, trial = _neighbour(
-                        number, workers[j], ps[j], slot.needed[j], slot.pinned[j]
-                    )
-                else:  # chords of what joining costs: what is above `best` at them is above it here
-                    each, serving = average_prices(slot, j, others)
-                    response = priced_job(slot, j, each, serving)
-                    _, _, trial, to = best_placement(response, node_limit, best)
-                if to >= 0:
-                    cost = _cost_beside(slot, job, j, others, trial, to, best)
-                    if cost < best:
-                        best, best_workers, best_ps = cost, trial, to
-            if best_ps != ps[j] or (best_workers != workers[j]).any():
-                improved = True
-                ps[j] = best_ps
-                copy_to(workers[j], best_workers)
-
-
-@njit(cache=True)
-def _neighbour(number: int, workers: Ints, ps: int, needed: int, pinned: Ints) -> tuple[int, Ints]:
-    """The PS, or -1 if there is no such neighbour, and the workers of neighbour `number`."""
-    centers = workers.size
-    if number < centers:  # everything into one centre
-        trial = pinned.copy()
-        trial[number] += max(0, needed - pinned.sum())
-        return number, trial
-    trial = workers.copy()
-    number -= centers
-    if number < centers:  # the PS alone
-        return number if number != ps else -1, trial
-    number -= centers
-    r = number // (1 + 3 * centers)
-    number %= 1 + 3 * centers
-    if number == 0:  # a surplus worker gone
-        trial[r] -= 1
-        return ps if trial.sum() >= needed and trial[r] >= pinned[r] else -1, trial
-    q = (number - 1) // 3
-    kind = (number - 1) % 3  # one worker, all workers, all with the PS
-    count = 1 if kind == 0 else workers[r]
-    if q == r or workers[r] < max(1, count + pinned[r]) or (kind == 2 and ps != r):
-        return -1, trial
-    trial[r] -= count
-    trial[q] += count
-    return q if kind == 2 else ps, trial
 
 
 @njit(cache=True)

@@ -131,7 +131,7 @@ def test_a_card_without_forecasts_is_told_nothing_of_later_slots(name):
     assert decided[0] == decided[1]
 
 
-@pytest.mark.parametrize("name", ["local", "central", "oasis-style"])
+@pytest.mark.parametrize("name", ["local", "central", "oasis-style", "mlbroker-tight"])
 def test_k7_nobody_alone_earns_the_discount(name):
     assert simulate(two_jobs(0.5), name).objective == pytest.approx(64)
     assert simulate(two_jobs(1), name).objective == pytest.approx(64)
@@ -139,7 +139,7 @@ def test_k7_nobody_alone_earns_the_discount(name):
 
 def test_k7_together_they_do():
     for share, cost in ((0.5, 62), (1, 64)):
-        assert simulate(two_jobs(share), "mlbroker-tight").objective == pytest.approx(cost)
+        assert simulate(two_jobs(share), "reoptimise").objective == pytest.approx(cost)
 
 
 def three_centers():

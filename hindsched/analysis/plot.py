@@ -32,7 +32,6 @@ __all__ = ["gantt", "losses", "policy", "ratios", "save", "utilisation"]
 # Okabe and Ito's colours, told apart under every common colour-vision deficiency; black and yellow
 # such that they are seen on white and on black.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#777777", "#B8A800")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SEQUENTIAL = "YlGnBu"  # light for little, dark for much; reads the same in grey
 FAINTEST = 0.35  # of it that a bar has, to be seen on a white page and on one that is inverted
 GREY = "#8A8A8A"

@@ -6,18 +6,13 @@ from typing import Annotated
 
 from hindsched.cli import settings as opt
 from hindsched.cli.output import emit_json, say, show_rows, tell
-from hindsched.errors import InputError
-from hindsched.instances.io import write_text
 
-BOARD = ("rank", "candidate", "score", "interval", "tie", "sandbox", "made")
 HIDDEN = ("instance", "score", "status", "reason")
 LADDER = ("algorithm", "score", "better", "worse", "ties")
 
 
 def score(
-    candidate: Annotated[
-        list[str], opt.argument("FILE.py, FILE.py:CLASS, a command, a name; or folders.")
-    ],
+    candidate: Annotated[str, opt.argument("FILE.py, FILE.py:CLASS, a command or a name.")],
     family: Annotated[str | None, opt.option("Draw instances of this family.")] = None,
     suite: Annotated[str | None, opt.option("FAMILY/SUITE in place of seeds.")] = None,
     seeds_file: Annotated[str | None, opt.option("Secrets, one a line; drawn if absent.")] = None,
@@ -26,26 +21,14 @@ def score(
     run_limit: Annotated[float, opt.option("Seconds for each run.")] = 120.0,
     memory: Annotated[float, opt.option("GB of memory of the candidate.")] = 2.0,
     sandbox: Annotated[str, opt.option("bwrap, or none: unsandboxed.")] = "bwrap",
-    board: Annotated[bool, opt.option("Rank scored folders; write a page.", "--board")] = False,
     output: opt.Folder = None,
     as_json: opt.Json = False,
 ) -> int:
     """Score a scheduler that nobody trusts, on instances that it cannot know."""
-    from hindsched.analysis.score import judge, referee
+    from hindsched.analysis.score import referee
 
-    if board:
-        rows, title = judge.board(candidate), "Candidates, best first"
-        if output is not None:
-            write_text(referee.page(title, {"Board": rows}), output)
-        if as_json:
-            emit_json({"candidates": rows})
-        else:
-            show_rows(title, rows, BOARD)
-        return 0
-    if len(candidate) > 1:
-        raise InputError("candidate", candidate[1], "must be one: quote a command with arguments")
     result = referee.score(
-        candidate[0], family=family, suite=suite, seeds=seeds_file, preset=preset,
+        candidate, family=family, suite=suite, seeds=seeds_file, preset=preset,
         step_limit=step_limit, run_limit=run_limit, memory=int(memory * 2**30), sandbox=sandbox,
         out=output, say=say,
     )  # fmt: skip

@@ -34,7 +34,6 @@ from hindsched.solvers.tree.method import certify_optimum
 Row = dict[str, Any]
 FORMAT, RESULT = "hindsched-score/1", "score.json"
 INSTANCE, CERTIFICATE, CANDIDATE = "instance.json", "certificate.json", "candidate"
-DRAWN_BY = ("family", "suite", "preset", "seeds")  # say what the hidden instances are
 ROWS_OF = {"hidden": "instances", "public": "public"}  # in ``score.json``, by folder
 LADDER, HINDSIGHT = ("fifo", "easy", "dual-price", "reoptimise"), "hindsight"
 """Yardsticks beside the paper's own algorithm, where a family has them and they keep its rules."""
@@ -183,28 +182,6 @@ def paired(scores: Sequence[float], other: Sequence[float]) -> Row:
         "better": signs.count(1), "worse": signs.count(-1), "ties": signs.count(0),
         "difference": round(sum(apart) / len(apart), 9), "difference_in": interval_of_mean(apart),
     }  # fmt: skip
-
-
-def board(folders: Sequence[str | Path]) -> list[Row]:
-    """Candidates, best first; equal scores share a rank; who may be the best is a ``tie``."""
-    candidates = [read_score(folder) | {"folder": str(folder)} for folder in folders]
-    candidates.sort(key=lambda data: (-data["combined_score"], data["made"]))
-    scores, rows = [data["combined_score"] for data in candidates], []
-    for data in candidates:
-        if any(data[name] != candidates[0][name] for name in DRAWN_BY):
-            rule = f"must be of the instances of {candidates[0]['folder']}"
-            raise InputError("board", data["folder"], rule)
-        values, best = (
-            [row["score"] for row in each["instances"]] for each in (data, candidates[0])
-        )
-        rows.append({
-            "rank": 1 + scores.index(data["combined_score"]), "candidate": data["candidate"],
-            "score": data["combined_score"], "interval": data["interval"],
-            "tie": "tie" if paired(values, best)["difference_in"][1] >= 0 else "",
-            "failed": sum(row["status"] != "ok" for row in data["instances"]),
-            "sandbox": data["sandbox"], "made": data["made"], "folder": data["folder"],
-        })  # fmt: skip
-    return rows
 
 
 def read_score(folder: str | Path) -> Row:

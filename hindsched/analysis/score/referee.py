@@ -288,14 +288,10 @@ def page_of(data: Row) -> str:
         "Hidden instances": data["instances"], "Public instances": data["public"],
         "Known algorithms, and on how many instances the candidate is better": data["ladder"],
     }  # fmt: skip
-    return page(f"The score of {data['candidate']}", tables)
-
-
-def page(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
-    """A page of tables; every text in it is text."""
     environment = page_environment("hindsched.analysis.score")
     environment.filters["cell"] = cell
     template = environment.get_template("page.html")
+    title = f"The score of {data['candidate']}"
     return template.render(title=title, note=NOTE, style=page_style(), tables=tables)
 
 

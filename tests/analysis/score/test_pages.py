@@ -8,8 +8,10 @@ def test_a_page_of_tables():
         {"instance": "i01", "reason": "<b>no\u202e", "score": 0.0, "ladder": {"fifo": 1}},
         {"instance": "i02", "reason": None, "score": 0.123456789, "seconds_longest": 2.5},
     ]
-    text = referee.page("<i>", {"Hidden instances": rows})
-    assert "<h1>&lt;i&gt;</h1>" in text
+    facts = ("combined_score", "interval", "sandbox", "family", "suite", "preset", "made")
+    data = dict.fromkeys(facts, "x") | {"candidate": "<i>", "public": [], "ladder": []}
+    text = referee.page_of(data | {"instances": rows})
+    assert "The score of &lt;i&gt;</h1>" in text
     assert "&lt;b&gt;no\\u202e" in text
     names = "<th>instance</th><th>reason</th><th>score</th><th>seconds longest</th>"
     assert names in text

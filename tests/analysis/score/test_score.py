@@ -235,23 +235,6 @@ def test_words_of_a_file_are_long_and_told_to_nobody(tmp_path):
     assert "everybody" not in str(told.value)
 
 
-def test_a_board_ranks_and_says_ties(scored, folder, cache, tmp_path, capsys):
-    others = []
-    for name in ("fifo", "easy", "dual-price"):
-        out = tmp_path / name
-        hs.score(name, family="gang", seeds=SEEDS, out=out, cache=cache)
-        others.append(str(out))
-    rows = judge.board([str(folder), *others])
-    assert [row["candidate"] for row in rows][:2] == ["dual-price", "first_fit.py"]
-    assert [row["rank"] for row in rows] == [1, 2, 3, 3]
-    assert rows[0]["tie"] == "tie"
-    assert run(["score", "--board", *others]) == 0
-    assert "dual-price" in capsys.readouterr().out
-    hs.score("fifo", family="gang", seeds=[14], out=tmp_path / "else", cache=cache)
-    with pytest.raises(InputError, match="must be of the instances"):
-        judge.board([*others, str(tmp_path / "else")])
-
-
 def test_the_command(tmp_path, capsys):
     (tmp_path / "seeds").write_text("some-secret-of-nobody-else\n")
     arguments = ["score", FIRST_FIT, "--family", "gang", "--seeds-file", str(tmp_path / "seeds")]

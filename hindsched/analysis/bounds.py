@@ -21,7 +21,7 @@ class Bounds:
 
     Examples
     --------
-    >>> print(Interval(1.19996, 1.20004), Interval(1.0, 1.0000000007), Interval(44.99999, 45.0))
+    >>> print(Bounds(1.19996, 1.20004), Bounds(1.0, 1.0000000007), Bounds(44.99999, 45.0))
     [1.199, 1.201] 1 45
     """
 

@@ -167,10 +167,9 @@ class Comparison:
             ``family, algorithm, rival, instances``; ``better, worse, ties``: on how many instances;
             ``advantage``: geometric mean of how many times better the algorithm's objective is (1
             is equal), with ``advantage_lower, advantage_upper``, its bootstrap interval at the
-            ``level``; ``sign_p, wilcoxon_p``: two-sided sign test, and signed ranks of the
-            logarithms; ``holm_p``: the latter (where there is none the former) corrected by Holm
-            over all pairs of the family; ``winner`` if that is at most 1 - ``level``. A number
-            that cannot be had is None.
+            ``level``, None where an objective is not positive; ``wilcoxon_p``: two-sided signed
+            ranks of the logarithms, or of the differences then; ``holm_p``: the same corrected by
+            Holm over all pairs of the family; ``winner`` if that is at most 1 - ``level``.
         """
         families = self.by_family.values()
         return _table([row for ratios in families for row in stats.paired_rows(ratios, confidence)])

@@ -21,8 +21,6 @@ from hindsched.analysis.bounds import Bounds, ratio_text, written_up
 from hindsched.analysis.ratio import (
     AlgorithmRatio,
     Optimum,
-    competitive_ratio,
-    optimum_of,
     ratio_spread,
 )
 from hindsched.arrays import Floats
@@ -55,7 +53,6 @@ class Summary:
     label: str  # its name with what it knows more than others
     median: Bounds  # from the lower to the upper ends' median, infinite ones included
     worst: Bounds
-    sums: Bounds  # the ratio of a single instance made of all: sum of OPT against sum of ALG
     instances: int
     infinite: int  # instances on which it earns nothing
     without_ratio: int  # instances that all numbers leave out
@@ -100,7 +97,6 @@ def summary(rows: Sequence[AlgorithmRatio]) -> Summary:
         median=Bounds(*(_of_all([getattr(end, name) for end in ends], median)
                           for name in ("lower", "upper"))),
         worst=Bounds(lowers.upper, uppers.upper),
-        sums=_ratio_of_sums(known),
         instances=len(rows),
         infinite=sum(row.ratio.is_infinite for row in known),
         without_ratio=len(rows) - len(known),
@@ -110,16 +106,6 @@ def summary(rows: Sequence[AlgorithmRatio]) -> Summary:
         is_online=keeps_rules and not any(row.mark.startswith(FORESIGHT) for row in rows),
         commitment=next((row.commitment for row in rows if row.commitment), ""),
     )  # fmt: skip
-
-
-def _ratio_of_sums(rows: Sequence[AlgorithmRatio]) -> Bounds:
-    if not rows:
-        return Bounds()
-    known, bounds = zip(*(row.optimum.known_and_bound for row in rows), strict=True)
-    sums = _of_all(known, sum), _of_all(bounds, sum)
-    optimum = optimum_of(rows[0].optimum.sense, *sums, "feasible", proof="none")
-    total = sum(row.objective for row in rows if row.objective is not None)
-    return competitive_ratio(optimum, total).interval
 
 
 def _of_all(
@@ -211,7 +197,7 @@ def bootstrap(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, fl
 
 def paired_rows(ratios: Ratios, confidence: float = CONFIDENCE) -> list[Row]:
     """Compare each two algorithms of a family: rows of `Comparison.paired_frame`."""
-    from scipy.stats import binomtest, wilcoxon
+    from scipy.stats import wilcoxon
 
     objectives, rows = _objectives(ratios), list[Row]()
     for name, rival in combinations(ratios, 2):
@@ -224,32 +210,25 @@ def paired_rows(ratios: Ratios, confidence: float = CONFIDENCE) -> list[Row]:
             np.isclose(values, other, rtol=SAME, atol=0.0), 0.0, sign * (values - other)
         )
         better, worse = int((apart > 0).sum()), int((apart < 0).sum())
-        numbers: list[float | None] = [None] * 4
+        changes, numbers = apart, [None] * 3
         if (both > 0).all(axis=None):
-            logs = np.where(apart == 0, 0.0, sign * np.log(values / other))
-            numbers[:3] = np.exp([logs.mean(), *bootstrap(logs, confidence)]).tolist()
-            if better + worse:
-                numbers[3] = float(wilcoxon(logs, zero_method="wilcox").pvalue)
-        names = ("advantage", "advantage_lower", "advantage_upper", "wilcoxon_p")
+            changes = np.where(apart == 0, 0.0, sign * np.log(values / other))
+            numbers = np.exp([changes.mean(), *bootstrap(changes, confidence)]).tolist()
+        names = ("advantage", "advantage_lower", "advantage_upper")
+        told_apart = better + worse > 0
         rows.append({
             "family": ratios[name][0].family, "algorithm": name, "rival": rival,
             "instances": len(both), "better": better, "worse": worse,
             "ties": len(both) - better - worse, **dict(zip(names, numbers, strict=True)),
-            "sign_p": binomtest(better, better + worse).pvalue if better + worse else None,
+            "wilcoxon_p": float(wilcoxon(changes).pvalue) if told_apart else 1.0,
             "level": confidence,
         })  # fmt: skip
-    for row, p in zip(rows, holm([_p_value(row) for row in rows]), strict=True):
+    for row, p in zip(rows, holm([row["wilcoxon_p"] for row in rows]), strict=True):
         is_ahead, is_behind = (p <= 1 - confidence and row[a] > row[b]
                                for a, b in (("better", "worse"), ("worse", "better")))  # fmt: skip
         winner = row["algorithm"] if is_ahead else row["rival"] if is_behind else ""
         row |= {"holm_p": p, "winner": winner}
     return rows
-
-
-def _p_value(row: Row) -> float:
-    """The signed ranks' where all objectives are positive, else the signs'; 1 of ties alone."""
-    values = row["wilcoxon_p"], row["sign_p"]
-    return next((value for value in values if value is not None), 1.0)
 
 
 def holm(values: Sequence[float]) -> list[float]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 RATIO_LEGEND = """\
 on: number of instances; [at least, at most] of a ratio, 1 is perfect; median, worst: over
-the instances; of sums: all OPT against all ALG; inf: earns nothing; proof: who vouches
+the instances; inf: earns nothing; proof: who vouches
 for the bound; gap: between the ends of the optimum, of which the best schedule is one;
 -: no bound; better than, worse than: for certain at 5 %, by signed ranks of objectives,
 corrected by Holm for all pairs"""
@@ -77,8 +77,7 @@ def show(comparison: Comparison, store: ResultStore, *, as_json: bool = False) -
         show_rows(f"{family}: optima", optima, width=width)
         ratios = [
             {"algorithm": s.label, "on": s.instances, "median ratio": ratio_text(s.median),
-             "worst ratio": ratio_text(s.worst), "ratio of sums": ratio_text(s.sums),
-             "note": s.note}
+             "worst ratio": ratio_text(s.worst), "note": s.note}
             for s in comparison.summaries if s.family == family
         ]  # fmt: skip
         show_rows(f"{family}: competitive ratios", ratios, width=width)

@@ -27,10 +27,9 @@ def instance(family: str, *, name: str | None = None, **fields: object) -> Insta
     **fields
         The fields of the family's instance files (``hindsched schema FAMILY``). Where a list of
         objects stands in the file a frame may be given: a row an object, a column a field. A column
-        ``worker.gpu``, or ``("worker", "gpu")``, is the entry ``gpu`` of the field ``worker``; an
-        empty cell (NaN, None, NaT) is an absent entry. A level of the index that bears a field's
-        name is that field, and where there is no ``name`` the index is it, its levels joined by a
-        slash. Whole numbers in a column of texts (ids) become their digits.
+        ``worker.gpu`` is the entry ``gpu`` of the field ``worker``; an empty cell (NaN, None, NaT)
+        is an absent entry. Where there is no column ``name`` the index is it. Whole numbers in a
+        column of texts (ids) become their digits.
 
     Raises
     ------
@@ -88,8 +87,9 @@ def _json_field(where: str, value: object, record: type[Record] | None = None) -
 def _records(where: str, frame: pd.DataFrame, record: type[Record] | None) -> list[Draft]:
     import pandas as pd
 
-    frame = frame.set_axis([_path(name) for name in frame.columns], axis=1)
-    frame = frame if record is None else _with_index(frame, record)
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    if record is not None and "name" in record.model_fields and "name" not in frame.columns:
+        frame = frame.assign(name=frame.index)
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise InputError(f"{where}.{twice[0]}", "(twice)", "must be one column")
@@ -109,23 +109,3 @@ def _records(where: str, frame: pd.DataFrame, record: type[Record] | None) -> li
             value = _json_field(f"{where}[{place}].{column}", integral(cell))
             inner[path[-1]] = str(value) if is_text and type(value) is int else value
     return records
-
-
-def _path(column: object) -> str:
-    """A column's name as a path: ``worker.gpu``, also where it is the levels of a pair."""
-    levels = column if isinstance(column, tuple) else (column,)
-    return ".".join(str(level) for level in levels if level != "")
-
-
-def _with_index(frame: pd.DataFrame, record: type[Record]) -> pd.DataFrame:
-    """The frame with columns for what its index says: fields by levels' names, and the name."""
-    index = frame.index
-    levels = [index.get_level_values(place).tolist() for place in range(index.nlevels)]
-    for level, values in zip(index.names, levels, strict=True):
-        if level in record.model_fields and level not in frame.columns:
-            frame = frame.assign(**{str(level): values})
-    if "name" in record.model_fields and "name" not in frame.columns:
-        rows = zip(*levels, strict=True)
-        joined = ["/".join(str(integral(value)) for value in row) for row in rows]
-        frame = frame.assign(name=levels[0] if len(levels) == 1 else joined)
-    return frame

@@ -108,7 +108,6 @@ def test_summary_over_instances():
     [row] = comparison.summaries
     assert row.median == Bounds(4.0, 4.0)
     assert row.worst.upper == math.inf
-    assert (row.sums.lower, row.sums.upper) == (4.0, pytest.approx(320 / 75))
     assert (row.instances, row.infinite, row.without_ratio) == (3, 1, 0)
     assert list(comparison.optima_frame()["lower"]) == [100.0, 100.0, 100.0]
 
@@ -132,7 +131,6 @@ def test_always_twice_as_good():
     assert (row["better"], row["worse"], row["ties"]) == (4, 0, 0)
     for name in ("advantage", "advantage_lower", "advantage_upper"):
         assert row[name] == pytest.approx(2.0)
-    assert row["sign_p"] == pytest.approx(2 / 2**4)
     assert row["wilcoxon_p"] == pytest.approx(0.125)
 
 

@@ -85,8 +85,6 @@ def shared(jobs, tenants=TENANTS):
         (TENANT_JOBS.assign(name=[30.0, 10.0, 20.0]), ["30", "10", "20"]),
         (TENANT_JOBS, ["0", "1", "2"]),
         (TENANT_JOBS.set_index(pd.Index([5, 3, 4], name="id")), ["5", "3", "4"]),
-        (TENANT_JOBS.assign(id=[1, 1, 2]).set_index(["tenant", "id"]), ["7/1", "8/1", "7/2"]),
-        (TENANT_JOBS.assign(name=list("abc")).set_index("arrival"), ["a", "b", "c"]),
     ],
 )
 def test_ids_of_any_kind_of_index_become_names_and_survive(jobs, names):

@@ -132,18 +132,11 @@ def _line(*words: object) -> str:
 
 def _picture(comparison: Comparison, family: str) -> str | None:
     """A picture of a family's ratios; none without matplotlib."""
-    import pandas as pd
-
-    ratios = comparison.by_family[family]
     if not plot.has_matplotlib():
         return None
-    rows = [
-        {"family": family, "instance": file_name(row.instance), "algorithm": name,
-         "ratio_lower": row.ratio.interval.lower, "ratio_upper": row.ratio.interval.upper,
-         "theorem": row.theorem["value"] if row.theorem else None}
-        for name, rows in ratios.items() for row in rows
-    ]  # fmt: skip
-    return svg_markup(plot.ratios(pd.DataFrame(rows), family=family))
+    frame = comparison.to_frame()
+    named = frame.assign(instance=frame["instance"].map(file_name))
+    return svg_markup(plot.ratios(named, family=family))
 
 
 def svg_markup(axes: Any) -> str:

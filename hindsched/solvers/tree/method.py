@@ -31,7 +31,7 @@ SHARE_BEFORE_TREE, MOST_BEFORE_TREE = 0.1, 2.0
 """Share of the time, and seconds at most, that prices and search get before the tree."""
 ROOT_ITERATIONS = 60
 """Subgradient iterations that adapt the prices to the layout that is branched on."""
-MOST_CERTIFYING, LEAST_CERTIFYING = 30.0, 10.0
+MOST_CERTIFYING, LEAST_CERTIFYING = 30.0, 20.0
 """Seconds in which ``auto`` tries to certify what a solver proved: as long again as that took, but
 no more and no less than these."""
 SMALL_TREE = 50_000

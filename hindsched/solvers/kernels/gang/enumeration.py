@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from hindsched.arrays import Floats, Ints
+from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 
 UNIT = 1024
 """Prices are multiples of this part of a cost."""
@@ -75,16 +76,19 @@ def price(tasks: Tasks, cut: Ints, level: Ints) -> Prices:
     """Best responses to prices."""
     jobs, cuts, kinds = tasks.submit.size, cut.size, level.shape[0]
     paid = np.zeros((kinds, cuts), dtype=np.int64)
-    for k in range(cuts - 1):
-        paid[:, k + 1] = paid[:, k] + level[:, k] * (cut[k + 1] - cut[k])
+    for kind in range(kinds):
+        for k in range(cuts - 1):
+            paid[kind, k + 1] = paid[kind, k] + level[kind, k] * (cut[k + 1] - cut[k])
     point = np.empty((jobs, 2 * cuts), dtype=np.int64)
     least = np.empty((kinds, jobs, 2 * cuts), dtype=np.int64)
-    start = np.empty_like(least)
+    start, bends = np.empty_like(least), np.empty(2 * cuts, dtype=np.int64)
     for j in range(jobs):
         length = tasks.duration[j]
-        point[j, :cuts] = cut
-        point[j, cuts:] = cut - length
-        point[j].sort()
+        for k in range(cuts):
+            bends[k], bends[cuts + k] = cut[k], cut[k] - length
+        order = stable_order(bends)
+        for k in range(2 * cuts):
+            point[j, k] = bends[order[k]]
         for kind in range(kinds):
             best = at = point[j, -1]
             for k in range(2 * cuts - 1, -1, -1):
@@ -236,7 +240,8 @@ def extend(tasks: Tasks, layer: Layer, prices: Prices, least: int, room: int) ->
                     continue
                 if count == room:
                     return Layer(begun, cost, free, bounds, parent, rows), room + 1, looked
-                begun[count], cost[count], free[count] = after, spent, new
+                copy_to(free[count], new)
+                begun[count], cost[count] = after, spent
                 bounds[count], parent[count], rows[count] = bound, state, row
                 count += 1
     found = Layer(
@@ -315,21 +320,19 @@ def climb(tasks: Tasks, layer: Layer, cut: Ints, level: Ints, target: int, steps
                 bend, leap = gradient[tasks.kind[h]], jump[tasks.kind[h]]
                 for time in free[tasks.begin[h] : tasks.begin[h + 1]]:
                     _add(bend, leap, cut, time, 1.0)
-                _add(bend, leap, cut, cut[-1], tasks.begin[h] - tasks.begin[h + 1])
+                _add(bend, leap, cut, cut[-1], float(tasks.begin[h] - tasks.begin[h + 1]))
             for j in range(jobs):
                 if not (begun >> j) & 1:
                     bend, leap, width = gradient[on[j]], jump[on[j]], float(tasks.gpus[j])
                     _add(bend, leap, cut, start[j] + tasks.duration[j], width)
                     _add(bend, leap, cut, start[j], -width)
         if total > best:
-            best, stalled = total, 0
-            best_level[:] = now
+            best, best_level, stalled = total, now, 0
         else:
             stalled += 1
             if stalled > PATIENCE:
                 share, stalled = share * SHORTER, 0
-                point[:] = best_level
-                direction[:] = 0
+                point, direction = best_level.astype(np.float64), np.zeros(level.shape)
         norm = 0.0
         for kind in range(kinds):
             held = 0.0

@@ -33,6 +33,7 @@ from hindsched.solvers.kernels.stable_order import copy_to, stable_order
 DISCIPLINES = range(6)
 BLOCKING, SKIPPING, BACKFILLING, RESERVING, SHORTEST_REMAINING, LEAST_ATTAINED = DISCIPLINES
 PRESENT, STARTED, STOPPED = range(3)  # what `PolicyState.counts` counts
+ADD, REMOVE = np.int64(1), np.int64(-1)  # signs; of a plain number numba compiles each value anew
 
 
 class PolicyState(NamedTuple):
@@ -132,7 +133,7 @@ def place_gang(state: PolicyState, free: Ints, job: int) -> bool:
 
 @njit(cache=True)
 def _release(state: PolicyState, free: Ints, job: int, sign: int) -> None:
-    """Add what a job holds to free GPUs, or with the sign -1 take it."""
+    """Add what a job holds to free GPUs, or with `REMOVE` take it."""
     for server in range(free.size):
         free[server] += sign * state.held[job, server]
 
@@ -148,7 +149,7 @@ def process_event(
     present, counts = state.present, state.counts
     counts[STARTED] = counts[STOPPED] = 0
     for job in ended:
-        _release(state, state.free, job, 1)
+        _release(state, state.free, job, ADD)
         state.since[job] = -1
         at = 0
         while present[at] != job:
@@ -194,7 +195,7 @@ def _move_up(state: PolicyState, at: int) -> None:
 @njit(cache=True)
 def _start(state: PolicyState, job: int, now: int) -> None:
     """A job that was placed begins to run."""
-    _release(state, state.free, job, -1)
+    _release(state, state.free, job, REMOVE)
     state.since[job] = now
     state.started[state.counts[STARTED]] = job
     state.counts[STARTED] += 1
@@ -238,7 +239,7 @@ def _backfill(state: PolicyState, now: int, index: int) -> None:
             _start(state, job, now)
             room -= state.gpus[job]
             if not short:
-                _release(state, spare, job, -1)
+                _release(state, spare, job, REMOVE)
 
 
 @njit(cache=True)
@@ -256,15 +257,15 @@ def _reservation(state: PolicyState, job: int, now: int) -> tuple[int, Ints]:
     while not place_gang(state, free, job):
         until = ends[order[index]]
         while index < count and ends[order[index]] == until:
-            _release(state, free, running[order[index]], 1)
+            _release(state, free, running[order[index]], ADD)
             index += 1
-    _release(state, free, job, -1)
+    _release(state, free, job, REMOVE)
     return until, free
 
 
 @njit(cache=True)
 def _book(state: PolicyState, job: int, begin: int, sign: int) -> None:
-    """Reserve what a job holds until its expected end, or with the sign -1 give it back."""
+    """Reserve what a job holds until its expected end, or with `REMOVE` give it back."""
     end = state.start[job] + state.expected[job]
     for h in range(state.sizes.size):
         if state.held[job, h] > 0:
@@ -298,14 +299,14 @@ def _reserve(state: PolicyState, job: int, now: int) -> None:
             break
         start = following
     state.start[job] = start
-    _book(state, job, start, 1)
+    _book(state, job, start, ADD)
 
 
 @njit(cache=True)
 def reserve_in_order(state: PolicyState, fixed: int, order: Ints) -> None:
     """Give jobs in an order their earliest starts from `start` on, beside the first `fixed`."""
     for job in range(fixed):
-        _book(state, job, state.start[job], 1)
+        _book(state, job, state.start[job], ADD)
     for job in order:
         _reserve(state, job, state.start[job])
 
@@ -316,12 +317,12 @@ def _reserve_again(state: PolicyState, now: int, ended: Ints) -> None:
     early = False
     for job in ended:
         if state.start[job] + state.expected[job] > now:
-            _book(state, job, now, -1)
+            _book(state, job, now, REMOVE)
             early = True
     if early:
         for job in state.present[: state.counts[PRESENT]]:
             if state.since[job] < 0:
-                _book(state, job, state.start[job], -1)
+                _book(state, job, state.start[job], REMOVE)
                 _reserve(state, job, now)
 
 
@@ -361,7 +362,7 @@ def _rank(state: PolicyState, now: int, discipline: int, threshold: int) -> None
             for server in range(free.size):
                 stays = stays and free[server] >= state.held[job, server]
             if stays:
-                _release(state, free, job, -1)
+                _release(state, free, job, REMOVE)
                 continue
             state.stopped[state.counts[STOPPED]] = job
             state.counts[STOPPED] += 1

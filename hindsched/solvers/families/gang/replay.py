@@ -20,6 +20,7 @@ from hindsched.instances.gang.instance import KINDS, GangInstance, split_formula
 from hindsched.json_types import Keywords
 from hindsched.solutions.gang.solution import GangRows, GangSolution, pool_rows
 from hindsched.solvers.kernels.gang import event_queue
+from hindsched.solvers.kernels.stable_order import stable_order
 
 THRESHOLD_GPU_SECONDS = 3600.0
 """Attained service at which `las` takes a job out of its first queue."""
@@ -191,7 +192,7 @@ def _elastic(submit: Any, left: Any, most: Any, room: int) -> Any:
         present = np.flatnonzero((left > 0) & (submit <= now))
         coming = submit[submit > now]
         until = coming.min() if coming.size else np.int64(2**62)
-        ranked = present[np.argsort(left[present], kind="mergesort")]
+        ranked = present[stable_order(left[present])]
         free, used = room, 0
         while used < ranked.size and free > 0:
             job = ranked[used]

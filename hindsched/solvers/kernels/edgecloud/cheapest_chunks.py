@@ -96,5 +96,5 @@ def cheapest_by_completion(
             cost += number * cheapest
         if left == 0 and cost < best and np.all(taken >= least):
             best, completion = cost, c
-            best_taken[:] = taken
+            copy_to(best_taken, taken)
     return best, completion, best_taken

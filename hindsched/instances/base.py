@@ -37,7 +37,6 @@ from hindsched import kernel
 from hindsched.arrays import Floats
 from hindsched.errors import MOST_NAMED, InputError, check_type
 from hindsched.instances.decimals import exactly
-from hindsched.notebook_card import ROWS_SHOWN, card
 
 Derived = TypeVar("Derived")
 JobRecord: TypeAlias = Any
@@ -340,21 +339,6 @@ class Instance(Record):
         return f"<{self.family} instance {self.name!r}: {size}>"
 
     __str__ = __repr__
-
-    def _repr_html_(self) -> str:
-        """Notebooks show the size and the first jobs: those of their fields that are plain."""
-        facts = {
-            "sense": {"max": "maximise", "min": "minimise"}[self.sense],
-            "jobs": len(self.jobs),
-            "horizon": f"{self.horizon} slots of {self.slot_seconds:g} s",
-            "formulations": ", ".join(self.formulations),
-        }
-        plain = str | int | float
-        rows = [
-            {name: value for name, value in job if isinstance(value, plain)}
-            for job in self.jobs[:ROWS_SHOWN]
-        ]
-        return card(f"{self.family} instance {self.name}", facts, rows, total=len(self.jobs))
 
     @classmethod
     def parse(cls, data: Mapping[str, object]) -> Self:

@@ -24,7 +24,6 @@ from hindsched.instances.base import Instance
 from hindsched.instances.io import write_bytes
 from hindsched.json_types import JsonObject
 from hindsched.models.algebra import ModelComponent
-from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,16 +153,6 @@ class DeclarativeProgram(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.title}>"
-
-    def _repr_html_(self) -> str:
-        """Notebooks show the size and every objective, constraint and variable by name."""
-        facts, parts = self.to_dict(), self.components()
-        sizes = {name: facts[name] for name in ("rows", "columns", "integers")}
-        rows = [
-            {**asdict(part), "unit": part.unit or None, "indices": ", ".join(part.indices) or None}
-            for part in parts
-        ]
-        return card(self.title, sizes, rows, most=len(rows))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

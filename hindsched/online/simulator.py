@@ -15,7 +15,6 @@ from hindsched.errors import InputError, Refused, SolveFailed, check_type
 from hindsched.instances.base import Instance, JobRecord, check_instance
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.limits import check_count, check_time
-from hindsched.notebook_card import card
 from hindsched.online import registry
 from hindsched.online.base import build_state
 from hindsched.online.protocol import Environment, Estimates, OnlineAlgorithm
@@ -105,20 +104,6 @@ class SimulationResult:
             f"<{self.algorithm} on {self.instance.name!r}, seed {self.seed}: objective "
             f"{self.objective:.6g}, {rejected}>"
         )
-
-    def _repr_html_(self) -> str:
-        """Notebooks show what the run reached, and how long a decision took."""
-        facts = self.to_dict()
-        shown = {
-            "objective": facts["objective"],
-            "jobs completed": f"{facts['jobs_completed']} of {len(self.instance.jobs)}",
-            "jobs rejected": facts["jobs_rejected"],
-            "violations": len(self.violations) or "none",
-            "milliseconds a decision": facts["decision_ms_median"],
-            "settings": ", ".join(f"{k}={v}" for k, v in self.settings.items()) or None,
-        }
-        name = f"{self.algorithm}{self.mark} on {self.instance.name}"
-        return card(name, shown, self.solution.job_rows(), note=f"seed {self.seed}")
 
     @property
     def objective(self) -> float:

@@ -22,7 +22,6 @@ from hindsched.errors import InputError
 from hindsched.instances.base import Instance, JobRecord, family_module
 from hindsched.instances.io import read_json, write_json
 from hindsched.json_types import JsonObject
-from hindsched.notebook_card import card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,17 +81,6 @@ class Solution(ABC):
             f"<{self.instance.family} solution of {self.instance.name!r}: objective "
             f"{self.objective():.6g}, {completed} of {len(jobs)} jobs completed>"
         )
-
-    def _repr_html_(self) -> str:
-        """Notebooks show the objective, what is broken, and the first jobs."""
-        rows, broken = self.job_rows(), self.violations()
-        completed = sum(row["completion"] is not None for row in rows)
-        facts = {
-            "objective": self.objective(),
-            "jobs completed": f"{completed} of {len(rows)}",
-            "violations": f"{len(broken)}, first {broken[0]}" if broken else "none",
-        }
-        return card(f"Solution of {self.instance.name} ({self.formulation})", facts, rows)
 
     @classmethod
     @abstractmethod

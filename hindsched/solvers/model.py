@@ -228,9 +228,6 @@ class _ProgramModel:
     def __repr__(self) -> str:
         return repr(self.program)
 
-    def _repr_html_(self) -> str:
-        return str(self.program._repr_html_())
-
 
 class _PyomoModel(_ProgramModel):
     """A model whose program is a Pyomo model: it is given away, and written to a file."""

@@ -10,9 +10,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis.tables import WorkerSpan, job_spans, jsonable, slot_rows, spans_of, to_csv
-from hindsched.instances.base import FAMILIES
 from hindsched.instances.gang.instance import GangInstance, gang_data
-from hindsched.notebook_card import ROWS_SHOWN
 from hindsched.solvers.door.result import Status
 
 
@@ -37,23 +35,6 @@ def test_numpy_enums_and_infinities():
 )  # fmt: skip
 def test_text_in_tables_is_text_in_a_spreadsheet_too(text, written):
     assert to_csv(pd.DataFrame({"a": [text], "b": [-1.0]})).splitlines()[1] == f"{written},-1.0"
-
-
-# What a notebook shows of an object: one line, or a table, never thousands of characters.
-
-
-@pytest.mark.parametrize("family", [word for word in FAMILIES if hs.algorithms(word)])
-def test_notebooks_show_cards_with_the_first_rows(family):
-    instance = hs.generate(family)
-    run = hs.simulate(instance, next(iter(hs.algorithms(family))))
-    for shown in (instance, run, run.solution):
-        html = shown._repr_html_()
-        assert html.startswith("<div><strong>")
-        assert html.count("<table>") == html.count("</table>") == 2
-        assert str(instance.jobs[0].name) in html
-        hidden = len(instance.jobs) - ROWS_SHOWN
-        assert (f"and {hidden} more" in html) == (hidden > 0)
-    assert f"{run.objective:.6g}" in run._repr_html_()
 
 
 # Rows per slot: what is used, what it costs where prices are posted, and which jobs run.

@@ -46,7 +46,6 @@ from hindsched.json_types import JsonObject
 from hindsched.limits import OutOfTime
 from hindsched.models.base import COMMIT, POLICIES, RUN
 from hindsched.models.futures import Futures
-from hindsched.notebook_card import card
 from hindsched.online.registry import algorithms as registered
 from hindsched.online.registry import build_algorithm
 from hindsched.solutions.base import Solution, write_solution
@@ -261,16 +260,7 @@ class Foresight:
     def __str__(self) -> str:
         return "\n".join(self.sentences())
 
-    def _repr_html_(self) -> str:
-        """Notebooks show the intervals, the algorithms, and the sentences."""
-        facts = {name.replace("_", " "): interval for name, interval in self.intervals.items()}
-        rows = [
-            {"algorithm": loss.algorithm, "commitment": loss.commitment, "expected": loss.expected,
-             "ratio": loss.ratio, "own loss": loss.own} for loss in self.losses_by_algorithm
-        ]  # fmt: skip
-        title = f"{len(self.futures)} futures, policies that {self.policies}"
-        note = " ".join([*self.sentences(), "A job is known whole when it arrives."])
-        return card(title, facts, rows, note=note)
+    __repr__ = __str__
 
     def write(self, folder: str | Path) -> None:
         """Write a folder that ``hindsched verify`` checks without a solver."""

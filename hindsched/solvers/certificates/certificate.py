@@ -22,7 +22,6 @@ from hindsched.arrays import Floats
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject
-from hindsched.notebook_card import card
 from hindsched.solutions.base import Solution
 from hindsched.solvers.oracles.base import RELATIVE_ROUNDING, PricingOracle
 from hindsched.solvers.oracles.rows import Rows
@@ -55,20 +54,6 @@ class Certificate:
     # price of each linking row, in units of the objective per unit of the row, (rows.size,)
     prices: Floats = field(repr=False)
     rows: Rows = field(repr=False)  # the linking rows in the layout that the prices use
-
-    def _repr_html_(self) -> str:
-        """Notebooks show what is proven, and by how many prices."""
-        side = "at most" if self.sense == "max" else "at least"
-        facts = {
-            "kind": self.kind,
-            "proves": f"the optimum is {side} {self.bound:.9g}",
-            "prices above 0": f"{np.count_nonzero(self.prices)} of {self.prices.size}",
-            "layout": self.layout,
-            "leaves": self.num_leaves,
-            "instance sha256": self.instance_sha256,
-        }
-        title = f"Certificate of {self.instance} ({self.formulation})"
-        return card(title, facts, note="hindsched verify recomputes it without a solver.")
 
     def to_dict(self) -> JsonObject:
         """JSON data of the certificate file."""

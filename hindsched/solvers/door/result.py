@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance
 from hindsched.json_types import JsonObject, Keywords
-from hindsched.notebook_card import card
 from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
@@ -266,24 +265,6 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<{self}>"
-
-    def _repr_html_(self) -> str:
-        """Notebooks show what is known of the optimum, and on whose authority."""
-        words = {
-            "certificate": "prices that anyone can recompute",
-            "solver": "the solver's claim",
-            "none": None,
-        }
-        facts = {
-            "status": f"{self.status} (stopped by {self.stopped_by})",
-            "objective": self.objective,
-            "bound": self.bound,
-            "gap": None if self.gap is None else f"{self.gap:.3%}",
-            "proof of the bound": words[self.proof],
-            "method": f"{self.method}, {self.backend}",
-            "seconds": self.seconds,
-        }
-        return card(f"Optimum of {self.instance.name} ({self.formulation})", facts)
 
     def __str__(self) -> str:
         def show(number: float | None) -> str:

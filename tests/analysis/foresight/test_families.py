@@ -105,7 +105,6 @@ def test_whose_estimates_an_algorithm_has_is_said() -> None:
     futures = hs.tree("oasis", at=[2], branches=2)
     found = hs.foresight(futures, algorithms=["oasis"], time_limit=5)
     assert "Estimates that oasis is told in advance are those of all futures" in str(found)
-    assert "those of all futures" in found._repr_html_()
     untold = hs.foresight(hs.tree("gang", at=[2], branches=2), algorithms=["fifo"], time_limit=5)
     assert "Estimates" not in str(untold)
 

@@ -59,6 +59,23 @@ def batchsched(draw: random.Random, jobs: list[list[int]], room: int) -> list[In
     return _parsed(draw, records, cluster)
 
 
+def astraea(draw: random.Random, jobs: list[list[int]], room: int) -> list[Instance]:
+    """Jobs of one or two workers on servers of two, slower on two servers; some earn nothing."""
+    cluster = {
+        "family": "astraea", "horizon": 6, "utility_origin": "arrival",
+        "worker_bandwidth_mbps": 16, "ps_bandwidth_mbps": 16,
+        "servers": [{"name": f"s{n}", "workers": 2, "ps": 9} for n in range(room)],
+        "tenants": [{"name": "u", "worker_quota": 2 * room, "ps_quota": 9 * room}],
+    }  # fmt: skip
+    records = [
+        {"name": f"j{n}", "tenant": "u", "arrival": a - 1, "epochs": 1, "chunks": g,
+         "minibatches": p, "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 1,
+         "utility": {"kind": "linear", "slope": -1, "intercept": 3 * w}}
+        for n, (a, p, g, w) in enumerate(jobs)
+    ]  # fmt: skip
+    return _parsed(draw, records, cluster)
+
+
 def oasis(draw: random.Random, jobs: list[list[int]], room: int) -> list[Instance]:
     """Elastic jobs with so many workers, in four slots."""
 
@@ -92,6 +109,7 @@ def _parsed(draw: random.Random, records: list[Any], cluster: dict[str, Any]) ->
 BUILDERS = {
     "gang": (gang, "non-preemptive", "run"),
     "batchsched": (batchsched, "modes", "run"),
+    "astraea": (astraea, "optional,modes", "run"),
     "oasis": (oasis, "standard", "commit"),
 }
 
@@ -122,6 +140,14 @@ def reached(family: str, instances: list[Instance], jobs: Any, room: int) -> lis
 
         step = brute.elastic(work, most, room, utility, 4, "commit")
         return brute.values(told, step, 4, True)
+    if family == "astraea":
+        places = {name: on_servers(p, g, room) for name, (_, p, g, _) in names.items()}
+
+        def worth(job: str, end: int) -> float:
+            return 3 * names[job][3] - (end - names[job][0] + 1)
+
+        step = brute.windows(places, (2,) * room, worth, 6, "run", True)
+        return brute.values(told, step, 6, True)
     wide = family == "gang"
     ways = {name: [(p, (min(g, room) if wide else 1,))] for name, (_, p, g, _) in names.items()}
     last = 3 + sum(p for _, p, _, _ in jobs)
@@ -134,12 +160,23 @@ def reached(family: str, instances: list[Instance], jobs: Any, room: int) -> lis
     return brute.values(told, step, last, False)
 
 
+def on_servers(minibatches: int, most: int, room: int) -> list[Any]:
+    """Windows of astraea's jobs: length, and workers by server; apart they take twice as long."""
+    alone = [tuple(int(at == s) for at in range(room)) for s in range(room)]
+    work = most * minibatches
+    ways = [(work, use) for use in alone]
+    if most == 2:
+        ways += [(-(-work // 2), tuple(2 * n for n in use)) for use in alone]
+        ways += [(work, (1, 1))] * (room == 2)
+    return ways
+
+
 @pytest.mark.parametrize("family", BUILDERS)
 def test_values_are_those_of_all_policies(family: str) -> None:
     _, formulation, policies = BUILDERS[family]
     for seed in range(GAMES // len(BUILDERS) + 1):
         instances, jobs, room = drawn(family, seed)
-        up = family == "oasis"
+        up = family in ("astraea", "oasis")
         vectors = reached(family, instances, jobs, room)
         game = Game([instance.exact for instance in instances], formulation, policies)
         states = StateGame(game, up)

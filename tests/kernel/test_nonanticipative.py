@@ -129,6 +129,13 @@ def test_forged_certificates_are_refused(found: Found, claim: str) -> None:
             lambda d: d["scenarios"][0].update(multipliers=other["own"])
         )  # another's terms
     assert forged(lambda d: d.update(policies="guess"))
+
+    def of_who_does_not_randomise(other: Any) -> None:
+        other.update(claim="deterministic", bound=1e300 if found.up else -1e300)
+        for row in other["scenarios"]:
+            row["weight"] = 1
+
+    assert forged(of_who_does_not_randomise)  # only the kernel's own game proves that
     assert is_refused(instances[::-1], data)
 
 

@@ -12,6 +12,7 @@ import hindsched as hs
 from hindsched.analysis.adversary.folder import verify_adversary
 from hindsched.analysis.foresight import foresight as module
 from hindsched.analysis.foresight.folder import read_foresight, verify_foresight
+from hindsched.analysis.foresight.search import peeking
 from hindsched.instances.base import Instance
 from hindsched.instances.io import parse_instance, write_json
 from hindsched.kernel import RefusedFile
@@ -152,6 +153,46 @@ def test_files_of_a_wider_problem_are_refused(folder: Path, stem: str) -> None:
 def test_a_file_names_the_future_that_it_is_of(folder: Path) -> None:
     edit(folder / "policy-1.json", "instance", value="f2")
     assert verify_foresight(folder) == ["policy-1.json: instance: must be f1"]
+
+
+def test_a_future_more_is_not_overlooked(folder: Path) -> None:
+    (folder / "future-3.json").write_text((folder / "future-2.json").read_text())
+    assert verify_foresight(folder) == ["the futures are not those of the files, each once"]
+
+
+def test_an_earlier_game_leaves_nothing_behind(folder: Path) -> None:
+    hs.Adversary(hs.foresight(FUTURES[:2])).write(folder)
+    assert verify_adversary(folder) == []
+
+
+def test_a_bound_on_the_mean_is_of_the_probabilities(folder: Path) -> None:
+    path = folder / "certificate-expected.json"
+    for n, weight in enumerate((0, 0, 1)):
+        edit(path, "scenarios", n, "weight", value=weight)
+    edit(path, "bound", value=0.5)
+    edit(folder / "foresight.json", "certified", "expected", value=0.5)
+    assert "certificate-expected.json: weights: must be the probabilities" in verify_foresight(
+        folder
+    )
+
+
+def test_an_optimum_is_the_kernels_whatever_is_stated(folder: Path) -> None:
+    place = ("scenarios", 1, "optimum", "lower")
+    edit(folder / "foresight.json", *place, value=1.0)
+    _, found = read_foresight(folder)
+    assert found is not None
+    assert found.optima[1].lower == found.optima[1].upper
+    edit(folder / "foresight.json", "algorithms", 0, "runs", value=True)
+    assert "algorithms: 0: runs: True is stated, 1 follows" in verify_foresight(folder)
+
+
+def test_the_last_slot_of_a_run_tells_futures_apart_too() -> None:
+    futures = Futures.of(pool([{}], [{}, unit(4, 5)]))
+    policy = [
+        build_solution(instance, {"base": [{"from": 1, "to": last, "gpus": 1}]}, "preemptive")
+        for instance, last in zip(futures.instances, (2, 3), strict=True)
+    ]
+    assert peeking(futures, policy, "run") == ["policy: base in slot 3 tells f1 and f0 apart"]
 
 
 def test_the_word_nobody_is_of_a_class(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 import hindsched as hs
 from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.foresight.foresight import Foresight
-from hindsched.analysis.foresight.search import Strategy, guarantee
+from hindsched.analysis.foresight.search import Strategy, guarantee, no_better_than, share_of
 from hindsched.solvers.door.program import solve_program
 from tests.analysis.foresight.toys import farmer, search_of, ski_rental
 
@@ -66,6 +66,19 @@ def test_ski_rental(buy: int, best: float) -> None:
     assert found.interval.lower == pytest.approx(best) == found.interval.upper
     assert best == pytest.approx(1 / (1 - (1 - 1 / buy) ** buy))
     assert search.least(optima, 30).interval.upper == pytest.approx(2 - 1 / buy)
+
+
+def test_who_costs_something_where_hindsight_is_free_promises_nothing() -> None:
+    free = [Bounds(0, 0), Bounds(2, 2)]
+    assert share_of(Strategy((1.0, 2.0)), free, up=False) is None
+    assert share_of(Strategy((0.0, 3.0)), free, up=False) == 1.5
+
+
+def test_who_does_not_randomise_promises_no_more_than_who_may() -> None:
+    found = no_better_than(Bounds(0.2, 1.0), Bounds(0.5, 0.6), [], [], up=True)
+    assert found.interval == Bounds(0.0, 0.6)
+    found = no_better_than(Bounds(1.0, 3.0), Bounds(1.2, 1.3), [], [], up=False)
+    assert found.interval.lower == 1.2
 
 
 def test_farmer() -> None:

@@ -60,18 +60,18 @@ def batchsched(draw: random.Random, jobs: list[list[int]], room: int) -> list[In
 
 
 def astraea(draw: random.Random, jobs: list[list[int]], room: int) -> list[Instance]:
-    """Jobs of one or two workers on servers of two, slower on two servers; some earn nothing."""
+    """Jobs of one or two workers on servers of three, slower on two servers; some earn nothing."""
     cluster = {
         "family": "astraea", "horizon": 6, "utility_origin": "arrival",
         "worker_bandwidth_mbps": 16, "ps_bandwidth_mbps": 16,
-        "servers": [{"name": f"s{n}", "workers": 2, "ps": 9} for n in range(room)],
-        "tenants": [{"name": "u", "worker_quota": 2 * room, "ps_quota": 9 * room}],
+        "servers": [{"name": f"s{n}", "workers": 3, "ps": 9} for n in range(room)],
+        "tenants": [{"name": "u", "worker_quota": 3 * room, "ps_quota": 9 * room}],
     }  # fmt: skip
     records = [
-        {"name": f"j{n}", "tenant": "u", "arrival": a - 1, "epochs": 1, "chunks": g,
+        {"name": f"j{n}", "tenant": "u", "arrival": a - 1, "epochs": 1, "chunks": 2,
          "minibatches": p, "minibatch_slots": 1, "update_slots": 0, "gradient_mb": 1,
          "utility": {"kind": "linear", "slope": -1, "intercept": 3 * w}}
-        for n, (a, p, g, w) in enumerate(jobs)
+        for n, (a, p, _, w) in enumerate(jobs)
     ]  # fmt: skip
     return _parsed(draw, records, cluster)
 
@@ -141,12 +141,12 @@ def reached(family: str, instances: list[Instance], jobs: Any, room: int) -> lis
         step = brute.elastic(work, most, room, utility, 4, "commit")
         return brute.values(told, step, 4, True)
     if family == "astraea":
-        places = {name: on_servers(p, g, room) for name, (_, p, g, _) in names.items()}
+        places = {name: on_servers(p, room) for name, (_, p, _, _) in names.items()}
 
         def worth(job: str, end: int) -> float:
             return 3 * names[job][3] - (end - names[job][0] + 1)
 
-        step = brute.windows(places, (2,) * room, worth, 6, "run", True)
+        step = brute.windows(places, (3,) * room, worth, 6, "run", True)
         return brute.values(told, step, 6, True)
     wide = family == "gang"
     ways = {name: [(p, (min(g, room) if wide else 1,))] for name, (_, p, g, _) in names.items()}
@@ -160,15 +160,12 @@ def reached(family: str, instances: list[Instance], jobs: Any, room: int) -> lis
     return brute.values(told, step, last, False)
 
 
-def on_servers(minibatches: int, most: int, room: int) -> list[Any]:
+def on_servers(minibatches: int, room: int) -> list[Any]:
     """Windows of astraea's jobs: length, and workers by server; apart they take twice as long."""
     alone = [tuple(int(at == s) for at in range(room)) for s in range(room)]
-    work = most * minibatches
-    ways = [(work, use) for use in alone]
-    if most == 2:
-        ways += [(-(-work // 2), tuple(2 * n for n in use)) for use in alone]
-        ways += [(work, (1, 1))] * (room == 2)
-    return ways
+    ways = [(2 * minibatches, use) for use in alone]
+    ways += [(minibatches, tuple(2 * n for n in use)) for use in alone]
+    return ways + [(2 * minibatches, (1, 1))] * (room == 2)
 
 
 @pytest.mark.parametrize("family", BUILDERS)
@@ -194,6 +191,25 @@ def test_values_are_those_of_all_policies(family: str) -> None:
         assert found.value == pytest.approx(mixed(table, up), rel=1e-7)
         promised = [v / o for v, o in zip(expected(states, found.moves), optima, strict=True)]
         assert inner(promised) == pytest.approx(found.value, rel=1e-7)
+
+
+def test_servers_whose_jobs_end_at_other_times_are_not_alike() -> None:
+    """Two long jobs share a server, so that the other one is free when the short job has ended."""
+    data = astraea(random.Random(0), [[1, 1, 1, 9]], 2)[0].to_dict()
+    for server in data["servers"]:
+        server["workers"] = 2
+    data["tenants"][0]["worker_quota"], data["horizon"] = 4, 12
+    data["jobs"] = [
+        {**data["jobs"][0], "name": name, "arrival": at, "chunks": most, "minibatches": number}
+        for name, at, most, number in (
+            ("a", 0, 1, 2),
+            ("b", 1, 1, 8),
+            ("c", 1, 1, 8),
+            ("d", 2, 2, 4),
+        )
+    ]
+    states = StateGame(Game([parse_instance(data).exact], "optional,modes", "run"), up=True)
+    assert states.alone(0)[0] == pytest.approx((27 - 2) + 2 * (27 - 8) + (27 - 4))
 
 
 def expected(states: StateGame, moves: Any) -> list[float]:

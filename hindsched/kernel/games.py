@@ -94,7 +94,9 @@ class Game:
         if waiting and held:
             events.append(held[0][0] + 1)
         if not events:
-            return moves if waiting and not rules.optional else [*moves, (0, [])]
+            is_bound = waiting and not rules.optional
+            require(moves or not is_bound, "the game has no policy")
+            return moves if is_bound else [*moves, (0, [])]
         after = min(events)
         kept = tuple(part for part in held if part[0] >= after)
         children = [
@@ -133,13 +135,9 @@ def best(game: Game, graph: Mapping[State, Moves], weights: Sequence[Any], up: b
     values, pick = dict[State, Any](), max if up else min
     for state in reversed(list(graph)):
         weight = sum(whole[s] for s in state.futures)
-        ends = (weight * pays + sum(values[after] for after in states)
-                for pays, states in graph[state]
-                if all(values[after] is not None for after in states))  # fmt: skip
-        values[state] = pick(ends, default=None)
-    value = values[game.root()]
-    require(value is not None, "the game has no policy")
-    return Fraction(value, game.rules.scale * below)
+        values[state] = pick(weight * pays + sum(values[after] for after in states)
+                             for pays, states in graph[state])  # fmt: skip
+    return Fraction(values[game.root()], game.rules.scale * below)
 
 
 def fronts(

@@ -190,7 +190,8 @@ class WindowProblem(ScenarioProblem):
 
     def game(self, policies: str) -> tuple[Any, ...]:
         """Jobs in one window on the servers."""
-        require(policies == "run", "kind: the problem is no game")
+        ends = self.cluster.last is None or not self.cluster.must_complete  # whatever is begun
+        require(policies == "run" and ends, "kind: the problem is no game")
         return "windows", self.cluster
 
     def bound(self, certificate: Data) -> Interval:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, isinf
+from math import inf
 from typing import Any, cast
 
 import numpy as np
@@ -41,8 +41,7 @@ class StateGame:
 
     def __init__(self, game: Game, up: bool, most: int = STATES) -> None:
         self.game, self.up, self.graph = game, up, game.graph(most)
-        self.scale, self.worst = game.rules.scale, -inf if up else inf
-        self.size = len(game.told)
+        self.scale, self.size = game.rules.scale, len(game.told)
 
     def best(self, weights: Sequence[float]) -> tuple[dict[State, float], dict[State, int]]:
         """Value to come of every state for weights of the futures, and the best move there."""
@@ -54,8 +53,8 @@ class StateGame:
                 continue
             ends = [weight * pays / self.scale + sum(map(values.__getitem__, after))
                     for pays, after in self.graph[state]]  # fmt: skip
-            values[state] = pick(ends, default=self.worst)
-            chosen[state] = ends.index(values[state]) if ends else -1
+            values[state] = pick(ends)
+            chosen[state] = ends.index(values[state])
         return values, chosen
 
     def alone(self, s: int) -> tuple[float, dict[State, int]]:
@@ -89,8 +88,6 @@ class StateGame:
         flow, value, edges = _Cells(), _Cells(), list[tuple[State, int]]()
         for state, node in nodes.items():
             for at, (pays, after) in enumerate(self.graph[state]):
-                if any(isinf(tails.get(child, 0.0)) for child in after):
-                    continue
                 flow.add(node, len(edges), 1.0)
                 payments = dict.fromkeys(state.futures, pays / self.scale)
                 for child in after:

@@ -181,14 +181,11 @@ class Question(SearchQuestion[Draft]):
                 yield made
             if not self.space.varies(path):
                 continue
-            span, value = self.space.spans[path], holder[key]
-            plain = [span.low, 0, 1, 10, float(f"{value:.1g}"), span.low + (value - span.low) / 2]
-            for simple in dict.fromkeys(map(span.nearest, plain)):
-                if simple != value:
-                    made = copy.deepcopy(candidate)
-                    _, changed, _ = list(leaves(made))[number]
-                    changed[key] = simple
-                    yield made
+            for simple in self.space.spans[path].plainer(holder[key]):
+                made = copy.deepcopy(candidate)
+                _, changed, _ = list(leaves(made))[number]
+                changed[key] = simple
+                yield made
 
     def complexity(self, candidate: Draft) -> tuple[float, ...]:
         """How hard it is to read: items, fields, different numbers, digits, size."""

@@ -41,6 +41,11 @@ class NumberRange(NamedTuple):
             return min(max(round(value), math.ceil(self.low)), math.floor(self.high))
         return min(max(value, self.low), self.high)
 
+    def plainer(self, value: float) -> list[float]:
+        """Numbers of the span that are easier to read than one: an end, 0, 1, 10, one digit."""
+        plain = (self.low, 0, 1, 10, float(f"{value:.1g}"), self.low + (value - self.low) / 2)
+        return [new for new in dict.fromkeys(map(self.nearest, plain)) if new != value]
+
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Every number and word of a file: its path without positions, its list or object, its key."""

@@ -256,10 +256,7 @@ class Shapes:
             return []
         if not self.space.varies(path):
             return [None]
-        span = self.space.spans[path]
-        plain = (span.low, 1, 10, float(f"{value:.1g}"), span.low + (value - span.low) / 2)
-        plainer = dict.fromkeys(map(span.nearest, plain))
-        return [None, *(new for new in plainer if new != value)]
+        return [None, *self.space.spans[path].plainer(value)]
 
     def complexity(self, tree: Draft) -> tuple[float, ...]:
         """How hard it is to read: futures, jobs, different groups, fields, digits, size."""

@@ -60,13 +60,12 @@ def can_certify_futures(instance: Instance, formulation: str) -> bool:
 def certify_futures(
     futures: Futures, policies: str, formulation: str, weights: Sequence[float], last: int,
     seconds: float, schedules: Sequence[Solution] | None = None,
-    multipliers: Sequence[Mapping[Window, float]] | None = None,
 ) -> JsonObject | None:  # fmt: skip
     """A certificate of the bound on the weighted sum; None where the blocks are too large.
 
     With schedules of who sees the future it is about the guarantee of any online algorithm. Behind
-    the slot `last` it is supposed that nothing is worthwhile. Multipliers, by scenario and
-    window, are by default those of the linear program of all scenarios, or none: what is better.
+    the slot `last` it is supposed that nothing is worthwhile. Multipliers are those of the linear
+    program of all scenarios, or none: what is better.
     """
     begun = now()
     weights = [float(f"{max(0.0, weight):.12g}") for weight in weights]
@@ -82,11 +81,9 @@ def certify_futures(
     columns = sum(len(block.windows) for block in blocks)
     if columns > MOST_COLUMNS:
         return None
-    if multipliers is not None:
-        tried = [_cancelling(futures, policies, multipliers)]
-    else:
-        linked = _multipliers(futures, policies, blocks, last, seconds / 2)
-        tried = [[{} for _ in blocks], *([] if linked is None else [linked])]
+    linked = _multipliers(futures, policies, blocks, last, seconds / 2)
+    free: list[dict[Window, int]] = [{} for _ in blocks]
+    tried = [free] if linked is None else [free, linked]
     checked = sum(block.checked for block in blocks)
     most = max(1, min(MOST_LEAVES, MOST_CHECKED // checked))
     bounded = []
@@ -210,27 +207,6 @@ def _leaf_rows(
     if len(rows) == 1:
         return {"kind": "lagrangian", "prices": rows[0]["prices"]}
     return {"kind": "tree", "prices": rows}
-
-
-def _cancelling(
-    futures: Futures, policies: str, multipliers: Sequence[Mapping[Window, float]]
-) -> list[dict[Window, int]]:
-    """Multipliers in units, whose sum over every class is exactly 0."""
-    units: list[dict[Window, int]] = [{} for _ in multipliers]
-    sums: dict[Any, int] = defaultdict(int)
-    for s, terms in enumerate(multipliers):
-        for (at, first, end), price in terms.items():
-            revealed = futures.revealed(s, at)
-            members = futures.members(s, first if policies == RUN else revealed)
-            if first >= revealed and len(members) > 1:
-                units[s][at, first, end] = round(price * UNIT)
-                sums[members, futures.record(s, at), first, end] += round(price * UNIT)
-    for (members, record, first, end), rest in sums.items():
-        s = members[0]
-        jobs = range(len(futures.instances[s].jobs))
-        window = next(at for at in jobs if futures.record(s, at) == record), first, end
-        units[s][window] = units[s].get(window, 0) - rest
-    return units
 
 
 @dataclass(frozen=True)

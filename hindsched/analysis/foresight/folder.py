@@ -28,6 +28,7 @@ from hindsched.analysis.foresight.foresight import (
     no_better_than_hindsight,
 )
 from hindsched.analysis.foresight.game import DETERMINISTIC, PolicyAnswers, game_of
+from hindsched.analysis.foresight.mixed import mean_values
 from hindsched.analysis.foresight.search import (
     Guarantee,
     Strategy,
@@ -108,11 +109,8 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
         return Strategy(tuple(solution.objective() for solution in known), known)
 
     shares = [float(share) for share in data["mixture"]]
-    policy, pure, mixture = (
-        strategy("policy"),
-        strategy("pure"),
-        [strategy(f"mixture-{n}") for n in range(len(shares))],
-    )
+    policy, pure = strategy("policy"), strategy("pure")
+    mixture = [strategy(f"mixture-{n}") for n in range(len(shares))]
     for each in (policy, pure, *mixture):
         errors += [] if each is None else peeking(futures, each.schedules, policies)
     if None in mixture or (shares and abs(fsum(shares) - 1) > DIGITS) or min([0.0, *shares]) < 0:
@@ -143,13 +141,12 @@ def _made_again(place: Path, data: dict[str, Any]) -> tuple[list[str], Foresight
     hindsight = expected_bounds(optima, futures.probabilities)
     best = no_better_than_hindsight(Bounds(**{attained: value, far: data["best_online"][far]}),
                                     hindsight, up)  # fmt: skip
-    mean = [fsum(p * each.values[s] for p, each in zip(shares, mixture, strict=True) if each)
-            for s in range(len(rows))]  # fmt: skip
-    promised = share_of(Strategy(tuple(mean)), optima, up) if shares else None
+    mixing = tuple(zip(shares, filter(None, mixture), strict=True))
+    mean = Strategy(tuple(mean_values(mixing, len(rows))))
+    promised = share_of(mean, optima, up) if shares else None
     mixed = Guarantee(
         clipped(Bounds(**{attained: promised, far: data["guarantee"][far]}), up),
-        _likely_weights(data, futures, optima),
-        tuple(zip(shares, list(filter(None, mixture)), strict=True)),
+        _likely_weights(data, futures, optima), mixing,
     )  # fmt: skip
     end = data["guarantee_deterministic"][far]
     if states is not None and exact is not None:

@@ -184,8 +184,7 @@ class Foresight:
             for slot, groups in self.futures.classes().items()
         }
 
-    @property
-    def losses(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A row an algorithm: expected value, ratio, price of not knowing, own loss."""
         import pandas as pd
 
@@ -199,10 +198,6 @@ class Foresight:
             for loss in self.losses_by_algorithm
         ]  # fmt: skip
         return pd.DataFrame(rows)
-
-    def to_frame(self) -> pd.DataFrame:
-        """`losses`."""
-        return self.losses
 
     def sentences(self) -> list[str]:
         """What was found, in words that stay true of the intervals."""
@@ -512,14 +507,9 @@ def _certificates(
         certificates[EXPECTED] = certificate
     if mixed.weights and all(clairvoyant):
         best = [solution for solution in clairvoyant if solution]
+        seconds = max(0.1, ends - now())
         certificate = certify_futures(
-            futures,
-            policies,
-            formulation,
-            mixed.weights,
-            last,
-            max(0.1, ends - now()),
-            best,
+            futures, policies, formulation, mixed.weights, last, seconds, best
         )
         if certificate is not None:
             certificates[GUARANTEE] = certificate

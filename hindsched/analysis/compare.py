@@ -6,8 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
-from inspect import signature
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from hindsched.analysis.comparison import Comparison, InstanceComparison
-from hindsched.analysis.store import MANIFEST, ResultStore
+from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Contender, Entry, Record, Task, file_name
 from hindsched.errors import InputError, SolveFailed
@@ -43,7 +41,6 @@ def compare(
     workers: int = 0,
     dask: str | None = None,
     out: str | Path | None = None,
-    resume: bool = False,
     progress: bool = True,
     run_limit: float | None = None,
     **options: object,
@@ -65,9 +62,9 @@ def compare(
         Method of the offline solves.
     workers, dask : int, and str, optional
         Local processes, 0 for this one; or the address of a Dask scheduler.
-    out, resume : path, optional, and bool
-        Folder of the results: a file a finished task, the tables and the HTML report, as `hindsched
-        bench` writes it; whether it may hold part of the same comparison, which then is not run.
+    out : path, optional
+        Folder of the results, new or empty: a file a finished task, the tables and the HTML report,
+        as `hindsched bench` writes it, which goes on with ``--resume --out FOLDER``.
     progress : bool
         Whether to show a bar on standard error.
     run_limit : float, optional
@@ -89,7 +86,6 @@ def compare(
     >>> list(found.to_frame()["algorithm"])
     ['oasis', 'drf']
     """
-    check_options(options, compare)
     if isinstance(instances, str | Path):
         check_instance(instances, "instances")
     chosen = [instances] if isinstance(instances, Instance) else list(instances)
@@ -101,7 +97,8 @@ def compare(
     tasks = plan_tasks(chosen, algorithms, seeds=seeds, settings=settings, offline=offline)
     shown = "comparing" if progress else None
     if out is not None:
-        store = _store(Path(out), chosen, tasks, run_limit, resume)
+        given = {} if run_limit is None else {"run_limit": run_limit}
+        store = ResultStore.create(out, chosen, tasks, given)
         return finish(store, tasks, workers=workers, dask=dask, title=shown)
     with progress_bar(len(tasks), shown) as advance:
         records = run_tasks(
@@ -164,7 +161,7 @@ def sweep(
     instances, first_instance : int
         Instances of each combination, and the seed of the first one.
     **options
-        Of `compare`: ``seeds, settings, method, workers, out, resume, time_limit``, ...
+        Of `compare`: ``seeds, settings, method, workers, out, time_limit``, ...
 
     Returns
     -------
@@ -190,7 +187,6 @@ def sweep(
     first_instance = whole_number("first_instance", first_instance, 0)
     if not grid:
         raise InputError("grid", grid, "must have a setting with its values")
-    check_options(options, sweep, compare)
     for name in {"family", "preset", "seed", "instance_seed"} & set(grid):
         rule = "cannot vary here: say `preset`, or `instances` and `first_instance` for seeds"
         raise InputError(f"grid.{name}", grid[name], rule)
@@ -255,22 +251,6 @@ def write_all(store: ResultStore) -> Comparison:
     return comparison
 
 
-def _store(
-    folder: Path, instances: Sequence[Instance], tasks: Sequence[Task],
-    run_limit: float | None, resume: bool,
-) -> ResultStore:  # fmt: skip
-    """A new folder, or one that holds part of the same comparison."""
-    if not (resume and (folder / MANIFEST).is_file()):
-        settings = {} if run_limit is None else {"run_limit": run_limit}
-        return ResultStore.create(folder, instances, tasks, settings)
-    store = ResultStore.open(folder)
-    hashes = {instance.name: instance.sha256() for instance in instances}
-    same_tasks = store.manifest["tasks"] == [task.to_dict() for task in tasks]
-    if hashes != store.manifest["instances"] or not same_tasks or run_limit != store.run_limit:
-        raise InputError("out", str(folder), "holds another comparison: go elsewhere")
-    return store
-
-
 @contextmanager
 def progress_bar(
     total: int, title: str | None, *, done: int = 0, console: Console | None = None
@@ -314,18 +294,6 @@ def progress_bar(
             yield count_line
         finally:
             ended.set()
-
-
-def check_options(options: Keywords, *functions: Callable[..., Any]) -> None:
-    """Refuse options that neither functions nor solves have; the closest name is named."""
-    parameters = [
-        item for function in functions for item in signature(function).parameters.values()
-    ]
-    known = [item.name for item in parameters if item.kind is item.KEYWORD_ONLY]
-    known += [item.name for item in fields(SolveOptions) if item.name not in known]
-    for name, value in options.items():
-        if name not in known:
-            raise InputError(name, value, f"must be an option: {', '.join(known)}")
 
 
 def plan_tasks(

@@ -61,7 +61,6 @@ def test_settings_reach_the_algorithms_that_have_them(instance):
         ({"grid": {"jbs": [2]}}, "did you mean jobs"),
         ({"instances": 1.5}, "instances: .*must be at least 1, a whole number"),
         ({"tim_limit": 2}, r"^tim_limit: .*did you mean time_limit\?$"),
-        ({"workrs": 2}, r"^workrs: .*did you mean workers\?$"),
     ],
 )
 def test_bad_input_is_found_before_anything_runs(options, message):

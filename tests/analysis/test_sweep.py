@@ -13,8 +13,11 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis import sweep
+from hindsched.analysis.comparison import Comparison
+from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import Lost, map_calls, run_tasks
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Task
+from hindsched.cli.app import run
 from hindsched.errors import InputError
 from hindsched.solvers.door.work import Terminated, raise_terminated
 
@@ -162,7 +165,7 @@ def test_no_scheduler_at_the_address(monkeypatch, address):
 
 
 @pytest.mark.nightly
-def test_a_folder_from_python_is_resumed(tmp_path):
+def test_a_folder_from_python_is_resumed_by_the_command(tmp_path, capsys):
     instance = hs.generate("oasis", seed=1, jobs=3)
     how = {"method": "bound", "time_limit": 1, "progress": False, "out": tmp_path / "out"}
     found = hs.compare(instance, ["oasis", "fifo"], workers=2, seeds=1, **how)
@@ -171,8 +174,8 @@ def test_a_folder_from_python_is_resumed(tmp_path):
     done = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "tasks").iterdir()}
     lost = tmp_path / "out" / "tasks" / next(iter(done)).name
     lost.unlink()
-    again = hs.compare(instance, ["oasis", "fifo"], seeds=1, resume=True, **how)
-    assert str(again) == str(found)
+    assert run(["bench", "--resume", "--workers", "0", "--out", str(tmp_path / "out")]) == 0
+    assert str(Comparison(ResultStore.open(tmp_path / "out").records())) == str(found)
     assert all(path.stat().st_mtime_ns == time for path, time in done.items() if path != lost)
-    with pytest.raises(InputError, match="holds another comparison"):
-        hs.compare(instance, ["oasis"], seeds=1, resume=True, **how)
+    with pytest.raises(InputError, match="holds results already"):
+        hs.compare(instance, ["oasis"], seeds=1, **how)

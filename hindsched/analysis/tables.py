@@ -38,7 +38,7 @@ def _as_builtin(value: Any) -> Any:
 
 def cell(value: object) -> str:
     """Write a value for a table: absent is a dash."""
-    if value is None:
+    if value is None or (isinstance(value, float) and value != value):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -9,9 +9,25 @@ import pandas as pd
 import pytest
 
 import hindsched as hs
-from hindsched.analysis.tables import WorkerSpan, job_spans, jsonable, slot_rows, spans_of, to_csv
+from hindsched.analysis.tables import (
+    WorkerSpan,
+    cell,
+    job_spans,
+    jsonable,
+    slot_rows,
+    spans_of,
+    to_csv,
+)
 from hindsched.instances.gang.instance import GangInstance, gang_data
 from hindsched.solvers.door.result import Status
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (np.float64("nan"), "-"), (math.inf, "inf"), (1.77632, "1.77632"), (True, "yes")],
+)
+def test_cells_are_for_people(value, text):
+    assert cell(value) == text
 
 
 def test_numpy_enums_and_infinities():

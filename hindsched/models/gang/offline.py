@@ -157,55 +157,39 @@ def build_offline(
     )  # fmt: skip
 
 
-def columns_needed(
+def program_size(
     instance: GangInstance, formulation: str, incumbent: GangSolution | None = None
-) -> int:
-    """Variables of the default form without places; more than `MOST_COLUMNS` if too many slots."""
+) -> tuple[int, int]:
+    """Variables and terms of the default form, as `_size`; too many if there are too many slots."""
     if instance.serial_end > MOST_PROGRAM_SLOTS:
-        return MOST_COLUMNS + 1
+        return MOST_COLUMNS + 1, MOST_TERMS + 1
     view = gang_sets(instance, formulation, base.Commitments(), incumbent)
-    return _num_variables(view, FORMS[formulation][0])
+    return _size(instance, view, FORMS[formulation][0])
 
 
-def _num_variables(view: GangSets, form: str) -> int:
-    """Variables of a form, without places."""
-    if form == "windows":
-        return sum(end - task.first + 2 for task in view.tasks for end in task.ends)
-    return sum(len(task.ends) if form == "starts" else 3 * len(task.slots) for task in view.tasks)
-
-
-def terms_needed(
-    instance: GangInstance, formulation: str, incumbent: GangSolution | None = None
-) -> int:
-    """Terms of the rows of the default form; more than `MOST_TERMS` if too many slots."""
-    if instance.serial_end > MOST_PROGRAM_SLOTS:
-        return MOST_TERMS + 1
-    view = gang_sets(instance, formulation, base.Commitments(), incumbent)
-    return _num_terms(instance, view, FORMS[formulation][0])
-
-
-def _num_terms(instance: GangInstance, view: GangSets, form: str) -> int:
-    """Terms of a form's rows, roughly: what memory and time to build it grow with."""
+def _size(instance: GangInstance, view: GangSets, form: str) -> tuple[int, int]:
+    """Variables of a form, without places, and roughly its rows' terms: memory and time grow so."""
     servers = len(instance.server_gpus) if instance.is_consolidated else 1
-    terms = 0
+    variables = terms = 0
     for task in view.tasks:
         ends, slots = len(task.ends), len(task.slots)
         if form == "starts":
-            terms += ends * (task.work + 2)
+            count, cost = ends, ends * (task.work + 2)
         elif form == "windows":
-            terms += 4 * sum(end - task.first + 2 for end in task.ends)
+            count = sum(end - task.first + 2 for end in task.ends)
+            cost = 4 * count
         else:
-            terms += ends * slots // 2 + 6 * slots
-        terms += servers * slots
-    return terms
+            count, cost = 3 * slots, ends * slots // 2 + 6 * slots
+        variables, terms = variables + count, terms + cost + servers * slots
+    return variables, terms
 
 
 def _check_size(instance: GangInstance, view: GangSets, form: str) -> None:
-    slots = max(instance.serial_end, view.slots)
+    slots, (variables, terms) = max(instance.serial_end, view.slots), _size(instance, view, form)
     for count, most, what in (
         (slots, MOST_PROGRAM_SLOTS, "slots"),
-        (_num_variables(view, form), MOST_COLUMNS, f"variables in the form {form}"),
-        (_num_terms(instance, view, form), MOST_TERMS, f"terms in the form {form}"),
+        (variables, MOST_COLUMNS, f"variables in the form {form}"),
+        (terms, MOST_TERMS, f"terms in the form {form}"),
     ):
         if count > most:
             rule = f"too large for a program: {count} {what}, at most {most}"

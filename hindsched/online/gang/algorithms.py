@@ -9,7 +9,7 @@ import numpy as np
 
 from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
-from hindsched.models.gang.offline import columns_needed
+from hindsched.models.gang.offline import program_size
 from hindsched.models.gang.sets import GangSets, gang_sets
 from hindsched.online import protocol
 from hindsched.online.base import FamilyOnline
@@ -51,7 +51,7 @@ class GangReoptimise(Reoptimise):
         """Solve, or search from the present plan and from orders that policies take."""
         known, formulation = self._rolling.instance, self._environment.formulation
         assert isinstance(known, GangInstance)
-        if known.serial_end <= MOST_SLOTS and columns_needed(known, formulation) <= MOST_COLUMNS:
+        if known.serial_end <= MOST_SLOTS and program_size(known, formulation)[0] <= MOST_COLUMNS:
             super()._plan_again(slot)
             return
         view, left = self._left(slot)

@@ -18,7 +18,7 @@ import numpy as np
 
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.instance import GangInstance, split_formulation
-from hindsched.models.gang.offline import MOST_TERMS, columns_needed, terms_needed
+from hindsched.models.gang.offline import MOST_TERMS, program_size
 from hindsched.solutions.gang.solution import GangSolution
 from hindsched.solvers.base import Method
 from hindsched.solvers.certificates.certificate import certify
@@ -165,10 +165,10 @@ def auto_gang(
                 return replace(run.result("sequences of starts"), method="sequences")
         size = math.inf
         if not run.instance.has_kinds:
-            size = columns_needed(run.instance, formulation, run.best) / SMALL_COLUMNS
-            terms = TERMS_PER_SECOND * run.clock.seconds_left / 2  # that half of the time builds
-            if terms_needed(run.instance, formulation, run.best) > min(MOST_TERMS, terms):
-                size = math.inf
+            columns, terms = program_size(run.instance, formulation, run.best)
+            most = TERMS_PER_SECOND * run.clock.seconds_left / 2  # that half of the time builds
+            if terms <= min(MOST_TERMS, most):
+                size = columns / SMALL_COLUMNS
         small, whole = size <= 1, run.clock
         if small:
             most = max(LEAST_BEFORE_PROGRAM, size * MOST_BEFORE_PROGRAM)

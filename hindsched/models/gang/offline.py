@@ -160,14 +160,14 @@ def build_offline(
 def program_size(
     instance: GangInstance, formulation: str, incumbent: GangSolution | None = None
 ) -> tuple[int, int]:
-    """Variables and terms of the default form, as `_size`; too many if there are too many slots."""
+    """Variables and terms of the default form, as `_size_of_form`; too many slots are too many."""
     if instance.serial_end > MOST_PROGRAM_SLOTS:
         return MOST_COLUMNS + 1, MOST_TERMS + 1
     view = gang_sets(instance, formulation, base.Commitments(), incumbent)
-    return _size(instance, view, FORMS[formulation][0])
+    return _size_of_form(instance, view, FORMS[formulation][0])
 
 
-def _size(instance: GangInstance, view: GangSets, form: str) -> tuple[int, int]:
+def _size_of_form(instance: GangInstance, view: GangSets, form: str) -> tuple[int, int]:
     """Variables of a form, without places, and roughly its rows' terms: memory and time grow so."""
     servers = len(instance.server_gpus) if instance.is_consolidated else 1
     variables = terms = 0
@@ -185,7 +185,10 @@ def _size(instance: GangInstance, view: GangSets, form: str) -> tuple[int, int]:
 
 
 def _check_size(instance: GangInstance, view: GangSets, form: str) -> None:
-    slots, (variables, terms) = max(instance.serial_end, view.slots), _size(instance, view, form)
+    slots, (variables, terms) = (
+        max(instance.serial_end, view.slots),
+        _size_of_form(instance, view, form),
+    )
     for count, most, what in (
         (slots, MOST_PROGRAM_SLOTS, "slots"),
         (variables, MOST_COLUMNS, f"variables in the form {form}"),

@@ -32,7 +32,7 @@ class EdgecloudSolvers(FamilySolvers):
         return ("groups",) if formulation == "no-migration" else ()
 
     def methods(self) -> dict[str, Method]:
-        """LP (4)+ in place of the generic relaxation and bound."""
+        """LP (4)+ in place of the generic relaxation."""
         from hindsched.solvers.families.edgecloud.methods import METHODS
 
         return METHODS

@@ -121,7 +121,7 @@ def program_columns(instance: EdgecloudInstance, formulation: str, past: Past) -
     )  # fmt: skip
 
 
-def solve_if_small(instance: Instance, formulation: str, *given: Any, **build: Any) -> Result:
+def solve_small_program(instance: Instance, formulation: str, *given: Any, **build: Any) -> Result:
     """`solve_milp` for a program that is not large; ``auto`` goes on without another."""
     assert isinstance(instance, EdgecloudInstance)
     columns = program_columns(instance, formulation, read_past(instance, None))
@@ -131,6 +131,6 @@ def solve_if_small(instance: Instance, formulation: str, *given: Any, **build: A
 
 
 METHODS: dict[str, Method] = {
-    **generic_methods(insertion_schedule, solve_if_small),
+    **generic_methods(insertion_schedule, solve_small_program),
     "relaxation": relaxation_edgecloud,
 }

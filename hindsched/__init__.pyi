@@ -2,7 +2,7 @@ from .analysis import plot
 from .analysis.adversary.adversary import Adversary, adversary
 from .analysis.audit.gang.audit import audit
 from .analysis.audit.gang.check import check_log
-from .analysis.compare import compare, ratio, sweep
+from .analysis.compare import compare, ratio
 from .analysis.foresight.foresight import foresight
 from .analysis.score.referee import score
 from .analysis.verify import verify
@@ -35,6 +35,6 @@ __all__ = [
     "edgecloud", "explain", "families", "foresight", "from_trace", "gang", "generate", "instance",
     "load_trace", "mlbroker", "model", "named_instance", "oasis", "plot", "ratio", "read",
     "read_certificate", "read_log", "read_solution", "schema", "score", "simulate", "solve",
-    "suite", "sweep", "tree", "verify", "versions", "worst", "write", "write_certificate",
+    "suite", "tree", "verify", "versions", "worst", "write", "write_certificate",
     "write_solution",
 ]  # fmt: skip

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +18,12 @@ from hindsched.analysis.sweep import run_tasks
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Contender, Entry, Record, Task, file_name
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_instance, whole_number
-from hindsched.instances.generators.registry import generate
-from hindsched.json_types import JsonObject, Keywords
+from hindsched.json_types import Keywords
 from hindsched.online.registry import algorithms, is_registered_name
 from hindsched.solvers.door.options import SolveOptions
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 DEFAULT_SEEDS = 5
 A_MOMENT, LONGEST_SILENCE = 1.0, 10.0  # seconds between lines about progress
@@ -133,85 +131,6 @@ def ratio(
     if comparison.contradiction is not None:
         raise SolveFailed(comparison.contradiction)
     return comparison
-
-
-def sweep(
-    family: str,
-    grid: Mapping[str, Sequence[Any]],
-    algorithms: Sequence[Contender] | None = None,
-    *,
-    preset: str = "small",
-    instances: int = 1,
-    first_instance: int = 0,
-    **options: Any,
-) -> pd.DataFrame:
-    """Compare algorithms on generated instances over every combination of settings.
-
-    Parameters
-    ----------
-    family : str
-        The family's name.
-    grid : mapping
-        Values to try by setting of the family's generator: ``{"jobs": [5, 10], "load": [1, 2]}``;
-        lists, ranges, arrays or series.
-    algorithms : sequence of str, class or OnlineAlgorithm, optional
-        As in `compare`; None for all of the family.
-    preset : str
-        Preset of the other settings.
-    instances, first_instance : int
-        Instances of each combination, and the seed of the first one.
-    **options
-        Of `compare`: ``seeds, settings, method, workers, out, time_limit``, ...
-
-    Returns
-    -------
-    DataFrame
-        `Comparison.to_frame` with the grid's settings and ``instance_seed`` in front: a row a run.
-
-    Raises
-    ------
-    InputError
-        For a setting that the generator does not have, or an empty grid.
-
-    Examples
-    --------
-    >>> import hindsched as hs
-    >>> frame = hs.sweep(
-    ...     "oasis", {"jobs": [2, 3]}, ["fifo"], seeds=1, method="bound", time_limit=1,
-    ...     progress=False,
-    ... )
-    >>> frame[["jobs", "instance_seed", "algorithm"]].values.tolist()
-    [[2, 0, 'fifo'], [3, 0, 'fifo']]
-    """
-    instances = whole_number("instances", instances, 1)
-    first_instance = whole_number("first_instance", first_instance, 0)
-    if not grid:
-        raise InputError("grid", grid, "must have a setting with its values")
-    for name in {"family", "preset", "seed", "instance_seed"} & set(grid):
-        rule = "cannot vary here: say `preset`, or `instances` and `first_instance` for seeds"
-        raise InputError(f"grid.{name}", grid[name], rule)
-    tried = {name: _values(name, values) for name, values in grid.items()}
-    made: dict[str, tuple[Instance, JsonObject]] = {}
-    for chosen in product(*tried.values()):
-        settings = dict(zip(grid, chosen, strict=True))
-        for seed in range(first_instance, first_instance + instances):
-            instance = generate(family, preset, seed, **settings)
-            suffix = "-".join(f"{name}={value}" for name, value in settings.items())
-            instance = instance.with_fields(name=f"{instance.name}-{suffix}".rstrip("-"))
-            made[instance.name] = instance, {**settings, "instance_seed": seed}
-    frame = compare([item for item, _ in made.values()], algorithms, **options).to_frame()
-    names = list(frame["instance"])
-    for place, column in enumerate([*grid, "instance_seed"]):
-        frame.insert(place, column, [made[name][1][column] for name in names])
-    return frame
-
-
-def _values(name: str, values: object) -> list[Any]:
-    """Values of a setting as a list of plain ones: arrays and series say theirs."""
-    plain = values.tolist() if hasattr(values, "tolist") else values
-    if isinstance(plain, str) or not isinstance(plain, Sequence) or not plain:
-        raise InputError(f"grid.{name}", values, "must be a list of values")
-    return list(plain)
 
 
 def finish(

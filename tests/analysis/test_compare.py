@@ -14,7 +14,6 @@ from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.io import write
 
 INSTANCE = hs.generate("oasis", preset="small", seed=1)
-QUICK = {"seeds": 1, "method": "bound", "time_limit": 1, "progress": False}
 
 
 def test_real_runs(instance):
@@ -55,21 +54,12 @@ def test_settings_reach_the_algorithms_that_have_them(instance):
         ({"seeds": 0}, "seeds: 0: must be at least 1"),
         ({"seeds": True}, "must be at least 1, a whole number"),
         ({"time_limit": -1}, "time_limit: -1: must be a number of seconds"),
-        ({"grid": {"jobs": [2], "seed": [0, 1]}}, "grid.seed"),
-        ({"grid": {"jobs": "12"}}, "grid.jobs"),
-        ({"grid": {"jobs": []}}, "grid.jobs"),
-        ({"grid": {"jbs": [2]}}, "did you mean jobs"),
-        ({"instances": 1.5}, "instances: .*must be at least 1, a whole number"),
         ({"tim_limit": 2}, r"^tim_limit: .*did you mean time_limit\?$"),
     ],
 )
 def test_bad_input_is_found_before_anything_runs(options, message):
-    given = {"grid": {"jobs": [2]}, "algorithms": ["fifo"], **options}
-    if not {"grid", "instances"} & set(options):
-        with pytest.raises(InputError, match=message):
-            compare(INSTANCE, **options)
     with pytest.raises(InputError, match=message):
-        hs.sweep("oasis", **given)
+        compare(INSTANCE, **options)
 
 
 def test_a_failed_offline_solve_is_no_ratio(instance, monkeypatch):
@@ -86,20 +76,6 @@ def test_the_bar_goes_to_standard_error(instance, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "comparing: 2/2" in captured.err
-
-
-def test_every_combination_is_a_row_with_its_settings():
-    grid = {"jobs": [2, 3], "horizon": [6, 7]}
-    frame = hs.sweep("oasis", grid, ["oasis", "fifo"], instances=2, first_instance=5, **QUICK)
-    assert len(frame) == 2 * 2 * 2 * 2
-    assert frame["instance"].nunique() == 8
-    assert set(frame["instance_seed"]) == {5, 6}
-    one = frame[(frame["jobs"] == 3) & (frame["horizon"] == 7) & (frame["instance_seed"] == 6)]
-    direct = hs.generate("oasis", seed=6, jobs=3, horizon=7)
-    run = hs.simulate(direct, "oasis")
-    own = one[one["algorithm"] == "oasis"]["objective"].item()
-    assert own == pytest.approx(run.objective)
-    assert (frame["ratio_lower"].dropna() >= 1 - 1e-9).all()
 
 
 SLOW = """

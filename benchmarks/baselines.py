@@ -31,7 +31,7 @@ INSTANCES: dict[str, dict[str, Any]] = {
     "mlbroker": {"jobs": 12, "horizon": 10, "datacenters": 5},
     "gang": {"jobs": 200},
 }
-NO_RIVALS = ("dual-price", "reoptimise", "hindsight")
+NO_RIVALS = ("dual-price", "reoptimise")
 """The library's own, or planners that know more than any scheduler."""
 ALONE = "none of the settings"
 AXES: dict[str, tuple[Any, ...]] = {

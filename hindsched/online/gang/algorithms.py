@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hindsched.instances.base import JobRecord
 from hindsched.instances.gang.instance import GangInstance
 from hindsched.models.gang.offline import program_size
 from hindsched.models.gang.sets import GangSets, gang_sets
@@ -16,7 +15,6 @@ from hindsched.online.base import FamilyOnline
 from hindsched.online.engines.reoptimise import Reoptimise
 from hindsched.online.gang.dynamics import GangState, committed_rows
 from hindsched.online.gang.queue_policies import KNOWN_POLICIES, held
-from hindsched.solutions.base import Assignment
 from hindsched.solvers.families.gang import search
 from hindsched.solvers.oracles.rows import PriceRow
 
@@ -135,44 +133,6 @@ class GangDualPrice(GangReoptimise):
         return {**self._counts, "iterations_a_climb": self.iterations}
 
 
-class Hindsight(protocol.OnlineAlgorithm):
-    """Follow the best schedule that a search finds among all jobs; no online algorithm.
-
-    Parameters
-    ----------
-    exchanges : int
-        Exchanges of neighbouring jobs that the search tries, the same on every machine.
-    """
-
-    card = protocol.Capabilities(online=False, clairvoyant=True)
-
-    def __init__(self, exchanges: protocol.Natural = 20_000) -> None:
-        self.exchanges = exchanges
-
-    def start(self, environment: protocol.Environment) -> None:
-        """Begin without a plan."""
-        self._environment = environment
-        self._begins: dict[int, dict[str, list[Assignment]]] = {}  # rows by first slot and job
-
-    def foresee(self, jobs: tuple[JobRecord, ...]) -> None:
-        """Search the best schedule of all jobs."""
-        if not jobs:
-            return
-        instance: GangInstance = self._environment.cluster.with_jobs(jobs)
-        best = search.best_in_rounds(instance, self._environment.formulation, self.exchanges)
-        for name, rows in best.assignments().items():
-            for row in rows:
-                self._begins.setdefault(row["from"], {}).setdefault(name, []).append(row)
-
-    def step(self, slot: int, arrivals: tuple[JobRecord, ...]) -> protocol.Decision:
-        """Give out what begins now."""
-        return protocol.Decision(self._begins.pop(slot, {}))
-
-    def wake_up(self) -> int | None:
-        """The slot in which the next job begins."""
-        return min(self._begins, default=None)
-
-
 def srtf_theorem(instance: GangInstance) -> protocol.Theorem:
     """One GPU and equal weights: optimal, also among schedules that pause (Schrage 1968)."""
     weights = instance.weights
@@ -204,7 +164,6 @@ ONLINE = FamilyOnline(
         **KNOWN_POLICIES,
         "dual-price": GangDualPrice,
         "reoptimise": GangReoptimise,
-        "hindsight": Hindsight,
     },
     state=GangState,
     committed_rows=committed_rows,

@@ -25,7 +25,6 @@ from hindsched.solutions.gang.solution import GangSolution, pool_rows
 from hindsched.solvers.door.work import Clock, count_work, now
 from hindsched.solvers.families.gang.oracle import GangOracle, job_blocks
 from hindsched.solvers.families.gang.prices import DualAscent
-from hindsched.solvers.families.gang.replay import incumbents
 from hindsched.solvers.kernels.draws import Words
 from hindsched.solvers.kernels.gang import event_queue, sequences
 from hindsched.solvers.kernels.gang.timeline import FOREVER
@@ -161,18 +160,6 @@ def well_annealed(solution: GangSolution, clock: Clock) -> GangSolution:
         count_work()
     rows = pool_rows(np.arange(count), start, start + jobs.duration, jobs.gpus)
     return GangSolution(instance, rows, solution.formulation)
-
-
-def best_in_rounds(instance: GangInstance, formulation: str, rounds: int) -> GangSolution:
-    """Best of the replayed policies, improved by so many moves where jobs can be moved."""
-    best = min(incumbents(instance, formulation), key=lambda solution: solution.objective())
-    kind, goal = split_formulation(formulation)
-    in_one_piece = kind == KINDS[0] and goal != OBJECTIVES[1] and not instance.names_places
-    if not in_one_piece or not can_move(len(instance.jobs), instance.total_gpus):
-        return best
-    search, gpus, reach = SequenceSearch(instance, formulation), instance.total_gpus, CYCLES[0][0]
-    search.try_starts(annealed(best.starts, search.jobs, gpus, rounds, reach))
-    return min(best, search.solution(), key=lambda solution: solution.objective())
 
 
 class OpenJobs(NamedTuple):

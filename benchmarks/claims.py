@@ -26,6 +26,7 @@ import pandas as pd
 from jinja2 import StrictUndefined, Template
 from printed import differences, words_of
 from properties import PROPERTIES
+from theorems import THEOREMS
 from verdicts import (
     CONDITIONAL,
     DIRECTION,
@@ -66,6 +67,8 @@ FAMILIES = {
 }
 TRACE = "philly/philly.csv.gz"
 """Within the folder of the variable HINDSCHED_TRACES."""
+INSTANCES = 200
+"""On which each theorem is tried."""
 MANY_ROWS = 3000
 """Tables with more are stored packed."""
 READINGS = {
@@ -83,7 +86,7 @@ PART_AXES = ("capacity_fraction", "case")
 
 def experiments(family: str) -> dict[str, Figure]:
     """Figures of a paper by number, and what this folder adds to them."""
-    return figures(family) | PROPERTIES.get(family, {})
+    return figures(family) | PROPERTIES.get(family, {}) | {"theorems": THEOREMS[family]}
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class Plan:
     schemes: tuple[str, ...] | None = None
     traced: bool = False
     reading: str = ""
+    seeds: int = FULL_SEEDS
 
     @property
     def name(self) -> str:
@@ -126,14 +130,15 @@ class Plan:
 
     @property
     def command(self) -> str:
-        if self.figure in PROPERTIES.get(self.family, {}):
-            return f"python benchmarks/claims.py --again {self.name}"
+        more = "" if self.seeds == FULL_SEEDS else f" --seeds {self.seeds}"
+        if self.figure in ("theorems", *PROPERTIES.get(self.family, {})):
+            return f"python benchmarks/claims.py --again {self.name}{more}"
         parts = [f"hindsched figure {self.family} {self.figure}"]
         for name, values in self.settings.items():
             parts.append(f"--set {name}={json.dumps(values, separators=(',', ':'))}")
         parts += [f'--schemes "{",".join(self.schemes)}"'] if self.schemes else []
         parts += [f"--from-trace {Path(TRACE).name}"] if self.traced else []
-        return " ".join(parts)
+        return " ".join(parts) + more
 
 
 WITHOUT_DORM = (
@@ -145,20 +150,27 @@ AS_THE_PAPER_SETS_THEM = (
 AT_THE_EDGE = (
     "srtf drawn edge", "srtf drawn cloud", "srtf half edge", "srtf half cloud", "srtf ideal edge",
     "srtf ideal cloud", "tiresias-l drawn edge", "tiresias-l drawn cloud", "edgecloud",
-    "edgecloud-edge-only", "batchsche", "all-cloud",
+    "edgecloud-edge-only", "batchsche", "batchsche alpha-4", "batchsche per-batch", "all-cloud",
 )  # fmt: skip
+WITHOUT_BATCHES = (*AT_THE_EDGE[:-3], "all-cloud")
 ON_THE_TESTBED = (*AT_THE_EDGE[:6], "tiresias-l drawn edge", "tiresias-l drawn cloud",
     "tiresias-l half edge", "tiresias-l half cloud", "tiresias-l ideal edge",
-    "tiresias-l ideal cloud", "edgecloud", "batchsche", "edgecloud-escape", "all-cloud",
+    "tiresias-l ideal cloud", "edgecloud", "batchsche", "batchsche alpha-4", "batchsche per-batch",
+    "edgecloud-escape", "all-cloud",
 )  # fmt: skip
-IN_LARGE = (*ON_THE_TESTBED[:-3], "edgecloud-edge-only", "batchsche", "edgecloud-marginal",
+IN_LARGE = (*ON_THE_TESTBED[:-5], "edgecloud-edge-only", "batchsche", "edgecloud-marginal",
     "edgecloud-escape", "all-cloud",
 )  # fmt: skip
 FOR_TENANTS = (
+    "astraea, lambda 1", "astraea, lambda 2", "batchsche", "batchsche alpha-4",
+    "batchsche per-batch", "gandiva-fair", "hived",
+)  # fmt: skip
+AT_THEIR_STRONGEST = (
     "astraea, lambda 1", "astraea, lambda 2", "batchsche", "gandiva-fair", "hived",
     "gandiva-fair widest", "hived widest",
 )  # fmt: skip
 VARIANTS = ("batchsched", "batchsched-exact", "batchsched-adaptive")
+IN_A_ROUND = ("A_maxweight", "A_maxweight, exact, by density", "Jain et al. (GreedyRTL)")
 IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.2]}
 BELOW_AND_IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.05, 0.2]}
 IN_BATCHES = (
@@ -187,10 +199,13 @@ IN_BATCHES = (
 )
 """A_online with alpha = 4."""
 BY_TIMES = (
-    *(Plan("astraea", number, 8, {"jobs": [40, 160]}) for number in ("4a", "4c")),
-    *(Plan("astraea", number, 6, {"servers": [20, 140]}) for number in ("4b", "4d")),
-    *(Plan("astraea", number, 1) for number in ("7", "8", "13")),
-    *(Plan("astraea", number, 0.3) for number in ("9", "10", "11", "12", "table-2")),
+    Plan("astraea", "4a", 0.4, {"jobs": [40, 160]}, FOR_TENANTS),
+    Plan("astraea", "4b", 0.4, {"servers": [20, 140]}, FOR_TENANTS),
+    Plan("astraea", "4c", 1.7, {"jobs": [40, 160]}),
+    Plan("astraea", "4d", 1.1, {"servers": [20, 140]}),
+    *(Plan("astraea", number, 0.2, {}, FOR_TENANTS) for number in ("7", "8")),
+    Plan("astraea", "13", 0.6),
+    *(Plan("astraea", number, 0.2) for number in ("9", "10", "11", "12", "table-2")),
 )
 TIMES_LONGER = 6
 """A run with the printed times takes about so much longer than with a tenth of them."""
@@ -213,9 +228,8 @@ def terminating(plan: Plan) -> Plan:
 
 def shortened(plan: Plan) -> Plan:
     """A plan with a tenth of the printed times."""
-    all_schemes = plan.figure in ("4a", "4b", "4c", "4d", "7", "8", "13")
     settings = {**plan.settings, "minibatch_scale": 0.1}
-    schemes = FOR_TENANTS if all_schemes else None
+    schemes = AT_THEIR_STRONGEST if plan.figure in ("4c", "4d", "13") else plan.schemes
     return replace(plan, settings=settings, schemes=schemes, reading="tenth")
 
 
@@ -228,18 +242,18 @@ PLAN = (
     Plan("oasis", "9", 0.1),
     *map(terminating, IN_BATCHES),
     *(replace(plan, reading="alpha-4") for plan in IN_BATCHES),
-    Plan("batchsched", "8", 0.4),
-    Plan("batchsched", "11", 0.2),
-    Plan("batchsched", "12", 1.8),
+    Plan("batchsched", "8", 3, {"jobs": [50, 200]}, IN_A_ROUND),
+    Plan("batchsched", "11", 4, {}, ("A_maxweight",)),
+    Plan("batchsched", "12", 4, {"jobs": [50, 200], "servers": [25, 150]}, ("A_maxweight",)),
     Plan("batchsched", "theorem-5", 0.7, {}, VARIANTS),
     *map(with_printed_times, BY_TIMES),
     *map(shortened, BY_TIMES),
-    Plan("astraea", "5", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}),
-    Plan("astraea", "6", 2, {"jobs": [5, 15], "servers": [5, 25, 45]}, FOR_TENANTS),
+    Plan("astraea", "5", 4, {"jobs": [5, 15], "servers": [5, 25, 45]}),
+    Plan("astraea", "6", 4, {"jobs": [5, 15], "servers": [5, 25, 45]}, FOR_TENANTS),
     *(Plan("astraea", number, 0.2) for number in ("P1", "P2", "P3", "P4")),
     *(
-        Plan("astraea", number, 2, {}, FOR_TENANTS, traced=True)
-        for number in ("4a", "4b", "7", "8", "13")
+        Plan("astraea", number, 0.5, traced=True)
+        for number in ("4a", "4b", "4c", "4d", "7", "8", "9", "10", "11", "12", "13")
     ),
     Plan("edgecloud", "4", 0.3, {}, ON_THE_TESTBED),
     Plan("edgecloud", "7", 5, {"jobs": [100, 300]}, AT_THE_EDGE),
@@ -248,7 +262,7 @@ PLAN = (
     Plan("edgecloud", "12", 0.3),
     Plan("edgecloud", "13", 0.4),
     Plan("edgecloud", "7", 8, {"jobs": [100, 300]}, AT_THE_EDGE, traced=True),
-    Plan("edgecloud", "8", 8, {"servers": [60, 140]}, AT_THE_EDGE, traced=True),
+    Plan("edgecloud", "8", 8, {"servers": [60, 140]}, WITHOUT_BATCHES, traced=True),
     Plan("edgecloud", "11", 8, {}, IN_LARGE, traced=True),
     Plan("mlbroker", "5", 12, {"datacenters": [3, 15], "epsilon": [0.001, 0.1, 10.0]}),
     Plan("mlbroker", "6", 3, {"capacity_gb": [16, 66], "data_gb": [100, 700]}),
@@ -257,6 +271,7 @@ PLAN = (
     Plan("mlbroker", "9", 7, {"horizon": [50, 100]}, ("mlbroker",)),
     Plan("mlbroker", "10", 5, {"jobs": [29, 174]}, ("mlbroker",)),
     Plan("mlbroker", "15", 0.3),
+    *(Plan(family, "theorems", 4, seeds=INSTANCES) for family in FAMILIES),
 )
 COLUMNS = (
     "name", "family", "figures", "command", "commit", "seeds", "settings", "schemes", "at_scale",
@@ -311,11 +326,11 @@ def run(plan: Plan) -> None:
     """Run an experiment, and store its rows."""
     if git("status", "--porcelain", "--", "hindsched"):
         raise SystemExit("commit hindsched first: rows say which commit made them")
-    commit = git("rev-parse", "--short=12", "HEAD")
+    commit = git("log", "-1", "--format=%h", "--abbrev=12", "--", "hindsched")
     folder = ROOT / "build/claims" / commit
     folder.mkdir(parents=True, exist_ok=True)
     scale = KeptScale(
-        False, FULL_SEEDS, plan.settings, trace() if plan.traced else None, plan.schemes,
+        False, plan.seeds, plan.settings, trace() if plan.traced else None, plan.schemes,
         kept=folder / f"{plan.name}.jsonl",
     )  # fmt: skip
     began = time.process_time()
@@ -375,7 +390,7 @@ def comes_out_again(name: str) -> bool:
     """
     (plan,) = (plan for plan in PLAN if plan.name == name)
     record, stored = runs()[name], rows_of(name).drop(columns="commit")
-    where, seeds = (trace(), FULL_SEEDS) if plan.traced else (None, 1)  # windows depend on them
+    where, seeds = (trace(), record["seeds"]) if plan.traced else (None, 1)  # windows need them
     stored = stored[stored["seed"] < seeds]
     seconds = 60 * record["minutes"] * seeds / record["seeds"]
     settings, schemes = plan.settings, plan.schemes
@@ -506,6 +521,7 @@ def judged() -> list[Row]:
 def judge(claim: Claim, plan: Plan) -> Judged:
     """The verdict on a claim under a plan."""
     record = runs().get(plan.name)
+    plan = replace(plan, seeds=record["seeds"]) if record else plan
     if claim.measure is None:
         return Judged(plan, claim, [], ClaimVerdict(NOT_RUN), None, {})
     differing = {} if claim.theorem is not None else plan.differences(claim.figure)
@@ -575,12 +591,14 @@ def page(rows: list[Row]) -> str:
         summary.append((family, len(own), [count[word] for word in SUMMARY]))
     known = [result for row in rows for one in row.judged for result in one.results if result.known]
     text = Template(TEMPLATE.read_text(), undefined=StrictUndefined, trim_blocks=True)
-    by_key = {row.claim.key: row.shown for row in rows}
+    by_key = {row.claim.key: row for row in rows}
 
-    def middle(key: str, case: str = "") -> str:
-        """A measured number of a claim's case."""
-        found = [one for one in by_key[key].results if case_words(one.case) == case and one.known]
-        return digits(found[0].middle) if found else "(not measured)"
+    def middle(key: str, case: str = "", reading: str = "") -> str:
+        """A measured number of a claim's case, of the headline or of a reading."""
+        row = by_key[key]
+        shown = [one for one in row.judged if one.reading == reading] or [row.shown]
+        known = [one for one in shown[0].results if case_words(one.case) == case and one.known]
+        return digits(known[0].middle) if known else "(not measured)"
 
     return text.render(
         families=FAMILIES, summary=summary, words=[*map(short, SUMMARY)], cases=len(known),
@@ -670,6 +688,25 @@ def figure_lines(rows: list[Row]) -> list[list[str]]:
     return lines
 
 
+MORE_SEEDS = {5: 20, 20: 50, 50: 100}
+"""How many seeds run next where an interval does not decide."""
+MINUTES_A_SEED = 1.0
+"""Of what takes longer no further seeds run."""
+
+
+def undecided() -> list[Plan]:
+    """Experiments of which more seeds may decide a claim, with these; the cheapest first."""
+    found: dict[str, tuple[float, Plan]] = {}
+    for one in (one for row in judged() for one in row.judged):
+        if INCONCLUSIVE not in str(one.verdict) or one.run is None:
+            continue
+        seeds, minutes = one.run["seeds"], one.run["minutes"]
+        if seeds in MORE_SEEDS and minutes / seeds < MINUTES_A_SEED:
+            plan = replace(one.plan, seeds=MORE_SEEDS[seeds])
+            found[plan.name] = minutes * plan.seeds / seeds, plan
+    return [plan for _, plan in sorted(found.values(), key=lambda item: item[0])]
+
+
 def write_page() -> None:
     rows = judged()
     verdicts, cases = tables(rows)
@@ -682,8 +719,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--page", action="store_true", help="write the page only")
     parser.add_argument("--again", action="store_true", help="run what is stored, too")
+    parser.add_argument("--seeds", type=int, help="instances a setting; the plan's by default")
+    parser.add_argument(
+        "--until-decided", action="store_true", help="add seeds where a minute gives one"
+    )
     parser.add_argument("names", nargs="*", help="experiments, as oasis-3; all if none is named")
     chosen = parser.parse_args()
+    while chosen.until_decided and (plans := undecided()):
+        run(plans[0])
     for plan in () if chosen.page else sorted(PLAN, key=lambda plan: plan.minutes):
         if chosen.names and plan.name not in chosen.names:
             continue
@@ -692,7 +735,7 @@ def main() -> None:
         if plan.traced and "HINDSCHED_TRACES" not in os.environ:
             print(f"{plan.name}: needs HINDSCHED_TRACES, the folder with {TRACE}")
             continue
-        run(plan)
+        run(replace(plan, seeds=chosen.seeds or plan.seeds))
         write_page()
     write_page()
 

@@ -255,21 +255,21 @@ def test_stored_rows_say_what_made_them(script):
     plans = {plan.name: plan for plan in script.PLAN}
     for name, record in script.runs().items():
         rows = script.rows_of(name)
-        assert record["command"] == plans[name].command
-        assert set(rows["commit"]) == {record["commit"]}
+        assert record["command"] == replace(plans[name], seeds=record["seeds"]).command
+        assert record["commit"] in set(rows["commit"])  # schemes may have come later
         assert rows["seed"].nunique() == record["seeds"] >= 5
         assert len(rows) == record["rows"]
 
 
 def test_settings_are_held_against_the_printed_ones(printed, tmp_path, monkeypatch):
-    """What the second referee saw; and a printed value that is edited is seen."""
+    """Sizes that the paper does not print; and a printed value that is edited is seen."""
     assert printed.differences("batchsched", "2", {}) == {}
-    assert set(printed.differences("batchsched", "8", {})) == {
-        "round_horizon", "servers", "capacity_fraction",
-    }  # fmt: skip
-    assert printed.differences("astraea", "4a", {}) == {}
+    fewer = printed.differences("batchsched", "8", {"servers": 50, "capacity_fraction": 0.05})
+    assert set(fewer) == {"servers", "capacity_fraction"}
+    forgiven = {"negative_revenue": ('"pays nothing"', '"counts"')}
+    assert printed.differences("astraea", "4a", {}) == forgiven
     tenth = printed.differences("astraea", "4a", {"minibatch_scale": 0.1})
-    assert tenth == {"minibatch_scale": ("0.1", "1")}
+    assert tenth == {"minibatch_scale": ("0.1", "1"), **forgiven}
     assert "epochs" in printed.differences("astraea", "4a", {}, traced=True)
     assert set(printed.differences("oasis", "3", {"servers": 40, "jobs": [9]})) == {"servers"}
     text = (printed.TABLES / "oasis.csv").read_text()
@@ -284,7 +284,9 @@ def test_settings_are_held_against_the_printed_ones(printed, tmp_path, monkeypat
 def test_stored_verdicts_say_in_which_settings_they_differ(script, family):
     """An edited printed value or preset changes what the stored table must say."""
     stored = pd.read_csv(script.VERDICTS, keep_default_na=False)
-    plans = {(plan.command, n): plan for plan in script.PLAN for n in plan.figures}
+    seeds = {name: record["seeds"] for name, record in script.runs().items()}
+    made = [replace(plan, seeds=seeds.get(plan.name, plan.seeds)) for plan in script.PLAN]
+    plans = {(plan.command, n): plan for plan in made for n in plan.figures}
     theorems = {item.key for item in claims(family) if item.theorem is not None}
     kept = stored[stored["key"].str.startswith(f"{family}-") & ~stored["key"].isin(theorems)]
     for _, row in kept.drop_duplicates(["command", "figure"]).iterrows():
@@ -295,14 +297,12 @@ def test_stored_verdicts_say_in_which_settings_they_differ(script, family):
     assert not differing["verdict"].isin(["reproduced", "not reproduced"]).any()
 
 
-@pytest.mark.parametrize(
-    ("family", "starts"),
-    [("astraea", "holds"), ("mlbroker", "violated: mlbroker-small-r3-t4-j12-s0, 1.32 > 0.111")],
-)
-def test_theorems_are_tried_on_instances_that_meet_their_assumptions(family, starts):
-    theorems = load("theorems")
-    (instance,) = theorems.instances(family, 1)
-    assert theorems.outcome(family, instance) == starts
+def test_theorems_are_tried_on_instances_that_meet_their_assumptions():
+    trials = load("theorems").TRIALS
+    assert trials["astraea"]["theorem-1"](0) < 1
+    assert trials["mlbroker"]["theorem-5"](0) == pytest.approx(1.32 / 0.111, rel=0.01)
+    assert trials["batchsched"]["theorem-1"](18) > 1  # the greedy pays too much
+    assert trials["batchsched"]["theorem-1"](76) == math.inf  # it sees no placement
 
 
 @pytest.mark.nightly

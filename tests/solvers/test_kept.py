@@ -29,7 +29,7 @@ LAST = 40
 def anew(kept, instance, shares):
     """Optimum of the relaxation built from nothing, its capacities scaled."""
     models = base.family_models(instance.family)
-    settings = {**models.aggregated, **models.kept(instance)}
+    settings = dict(models.aggregated)
     if models.decisions:
         settings["policy"] = base.ScenarioPolicy(base.ALONE, kept.last)
     program = base.offline_program(instance, relax=True, **settings)

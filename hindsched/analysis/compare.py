@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
@@ -21,9 +21,6 @@ from hindsched.instances.base import Instance, check_instance, whole_number
 from hindsched.json_types import Keywords
 from hindsched.online.registry import algorithms, is_registered_name
 from hindsched.solvers.door.options import SolveOptions
-
-if TYPE_CHECKING:
-    pass
 
 DEFAULT_SEEDS = 5
 A_MOMENT, LONGEST_SILENCE = 1.0, 10.0  # seconds between lines about progress

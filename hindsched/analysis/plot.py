@@ -284,7 +284,6 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
         facecolors=np.where(is_open, "white", colour(0)).tolist(),
     )  # fmt: skip
     dots.set_urls([f"#{name}" for name in frame["instance"][known.index]])
-    at_right: Any = {"va": "center", "fontsize": 7, "transform": ax.get_yaxis_transform()}
     for place, name in enumerate(names):
         intervals = frame.loc[frame["algorithm"] == name, ["ratio_lower", "ratio_upper"]]
         every = intervals.astype(float).max(axis=1).dropna()
@@ -292,8 +291,6 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
         if every.size == infinite:
             ax.text(0.15, place, "no finite ratio", color=GREY, va="center", fontsize=8,
                     transform=ax.get_yaxis_transform())  # fmt: skip
-        elif infinite:
-            ax.text(1.01, place + 0.15, f"infinite on {infinite}", color=GREY, **at_right)
         if every.size > 2 and every.median() < math.inf:
             ax.vlines(every.median(), place - 0.4, place + 0.4, color="black", lw=1.6, zorder=4)
     promises = frame.groupby("algorithm")["theorem"].max() if "theorem" in frame else {}
@@ -301,8 +298,6 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
         value = promises.get(name, np.nan)
         if value <= largest * 1.1:
             ax.vlines(value, place - 0.45, place + 0.45, color=colour(5), ls="--", lw=1.4)
-        elif np.isfinite(value):
-            ax.text(1.01, place - 0.25, f"theorem: {value:.3g}", color=colour(5), **at_right)
     _bar_axis(ax, names)
     ax.set_xlabel("competitive ratio (1 is perfect; bar: median; open: no upper end)")
     title = family or ", ".join(dict.fromkeys(frame["family"]))

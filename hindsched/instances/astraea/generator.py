@@ -203,7 +203,6 @@ class TraceSettings(ranges.RowSettings):
     elasticity: PositiveCount = 2  # D as a multiple of the GPUs
     servers: PositiveCount | None = None  # nodes, shared out as the clusters ask for GPU time
     load: Positive = 2.0  # offered GPU load that sets the nodes where nothing else does
-    nodes: dict[str, PositiveCount] | None = None  # of 8 GPUs, beside Philly's
     utility: Literal["linear", "power"] = "linear"
     utility_origin: str = "arrival"
 
@@ -217,11 +216,7 @@ def from_trace(
     the jobs too long for the horizon.
     """
     s = TraceSettings.of({}, settings)
-    if s.servers is not None and s.nodes is not None:
-        raise InputError("set.servers", s.servers, "must not be given with nodes")
-    nodes: dict[str, int] = {}
-    if s.servers is None:
-        nodes = {**(PHILLY_NODES if table.format == "philly" else {}), **(s.nodes or {})}
+    nodes = PHILLY_NODES if table.format == "philly" and s.servers is None else {}
     later = table.rows[table.rows["submit_seconds"] >= s.start]
     known = later["part"].isin(list(nodes)) if nodes else later["part"].notna()
     chosen = later[known].iloc[:: s.every].head(jobs)

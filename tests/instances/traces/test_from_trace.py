@@ -87,20 +87,12 @@ def test_tenants_of_astraea_are_virtual_clusters_and_unknown_ones_are_counted():
     ]  # fmt: skip
     work = made.jobs[1].total_minibatches * made.jobs[1].minibatch_slots
     assert work == pytest.approx(7200 * 2 / 3600)
-    given = hs.from_trace("astraea", table, jobs=4, nodes={"795a4c": 3})
-    assert given.provenance["rejected"] == {NO_NODES: 0}
 
 
-def test_nodes_of_astraeas_tenants():
+def test_every_tenant_of_astraea_has_a_node():
     table = table_of("helios", part=["vcA", "vcB", "vcC", "vcA", "vcB", "vcC"])
-    few = hs.from_trace("astraea", table, jobs=2, nodes={"vcA": 1, "vcB": 2})
-    assert few.worker_quota[:, 0].tolist() == [8, 16]
-    for settings, rule in (
-        ({"servers": 2}, "at least 3, one a tenant"),
-        ({"servers": 4, "nodes": {"vcA": 1}}, "must not be given with nodes"),
-    ):
-        with pytest.raises(InputError, match=rule):
-            hs.from_trace("astraea", table, jobs=3, **settings)
+    with pytest.raises(InputError, match="at least 3, one a tenant"):
+        hs.from_trace("astraea", table, jobs=3, servers=2)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +101,7 @@ def test_nodes_of_astraeas_tenants():
         ("oasis", "horizon", 1), ("oasis", "load", 0), ("oasis", "every", 0),
         ("batchsched", "servers", 2), ("batchsched", "architecture", "ring"),
         ("astraea", "elasticity", 0), ("astraea", "load", "nan"),
-        ("astraea", "nodes", {"x": 0}), ("astraea", "nodes", "foo"), ("astraea", "start", -1),
+        ("astraea", "start", -1),
         ("astraea", "utility", "sigmoid"), ("edgecloud", "slot_seconds", 0),
         ("gang", "every", 0), ("gang", "start", "x"), ("gang", "gpus", 0), ("gang", "servers", 65),
     ],

@@ -12,7 +12,7 @@ from functools import cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.plot import GREY, PALETTE, look
+from hindsched.analysis.plot import GREY, colour, look
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module, has_module
@@ -264,7 +264,60 @@ def figure(family: str, number: str) -> Figure:
     return known[number]
 
 
+WORDS = {
+    "alone": "income alone", "busy_share": "share of edge workers in use",
+    "capacity_fraction": "capacity / ideal demand", "capacity_gb": "a worker's GB a slot",
+    "centers": "data centres", "communication": "C4, communication (USD)",
+    "communication_rate": "communication time / SRTF's", "contributed": "share of what is offered",
+    "cost": "cost of the job's resources", "data_gb": "data a job and slot (GB)",
+    "density_scale": "declared F / F", "deployment": "C3, deployment (USD)",
+    "discount_rate": "paid / full price", "estimate_percent": "estimate of U / L (% of exact)",
+    "fairness": "share of revenue / share of servers", "fixed_workers": "workers a job, at most",
+    "fractional_over_ilp_4": "objective of (4) / its optimum", "gained": "share of what is gained",
+    "gain": "income gained by the lie", "ideal_revenue": "revenue from the round's start",
+    "instance_hours": "instance-hours", "jct_rate": "total JCT / SRTF's",
+    "late": "completion - target (slots)", "lower_floor": "floor of L",
+    "milliseconds": "running time a job (ms)", "objective": "weighted completion time (slots)",
+    "percent": "theta - 1 (% of the least)", "performance_lower": "revenue / optimum, at least",
+    "ratio": "cost / bound", "ratio_upper": "ratio to the optimum, at most",
+    "relative": "earned / with the exact estimate", "resource": "C2, resources (USD)",
+    "revenue": "total revenue", "seconds": "running time (s)", "slots_earlier": "slots earlier",
+    "together": "income in the coalition", "total": "total cost (USD)",
+    "transfer": "C1, data transfer (USD)", "utilisation": "share of workers in use",
+    "utility": "total utility", "variance": "variance of the fairness ratios",
+    "weight": "weight accepted",
+}  # fmt: skip
+"""What an axis says of a column, with its unit; other columns by their names."""
+COLOURS = {
+    "astraea": 0, "batchsched": 0, "edgecloud": 0, "mlbroker": 0, "oasis": 0, "A_maxweight": 0,
+    "fifo": 1, "batchsche": 1, "central": 1, "Jain": 1, "drf": 2, "gandiva-fair": 2, "local": 2,
+    "rrh": 3, "hived": 3, "antman": 3, "oasis-style": 3, "dorm": 4, "srtf": 4, "tiresias": 5,
+    "tiresias-l": 5, "wspt": 6, "all-cloud": 6, "batchsched-terminating": 7,
+    "edgecloud-edge-only": 7, "mlbroker-tight": 7,
+}  # fmt: skip
+"""An algorithm's colour in every figure; settings of one are shades of it."""
+MOST_SHADES = 4
 MOST_SHOWN = 24  # rows of the means that are printed
+
+
+def axis_words(column: str) -> str:
+    """A column as an axis says it."""
+    return WORDS.get(column, column.replace("_", " "))
+
+
+def series_colours(names: Sequence[object]) -> list[Any]:
+    """A colour a series: its algorithm's where it has one, else that of its position."""
+    from matplotlib.colors import to_rgb
+
+    shades: dict[str, int] = {}
+    colours = []
+    for position, name in enumerate(names):
+        algorithm = str(name).replace(",", " ").split(" ")[0]
+        shade = min(shades.setdefault(algorithm, 0), MOST_SHADES - 1)
+        shades[algorithm] += 1
+        full = to_rgb(colour(COLOURS.get(algorithm, position)))
+        colours.append(tuple(part + (1 - part) * 0.2 * shade for part in full))
+    return colours
 
 
 def means_of(frame: pd.DataFrame, plot: Plot) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -290,11 +343,6 @@ def curves(frame: pd.DataFrame, plot: Plot) -> list[Row]:
     return [{axis_words(str(key)): value for key, value in row.items()} for row in rows]
 
 
-def axis_words(column: str) -> str:
-    """A column as an axis says it."""
-    return column.replace("_", " ")
-
-
 @look()
 def draw_table(
     frame: pd.DataFrame, plot: Plot, *, title: str = "", levels: Sequence[float] = ()
@@ -303,39 +351,45 @@ def draw_table(
     import matplotlib.pyplot as plt
 
     values = [None] if plot.panels is None else list(dict.fromkeys(frame[plot.panels]))
-    size = (1.8 + 4.2 * len(values), 3.4)
+    size = (1.8 + 4.2 * len(values), max(3.4, 1.2 + 0.2 * frame[plot.by].nunique()))
     picture, grid = plt.subplots(1, len(values), figsize=size, sharey=True, squeeze=False)
-    series = frame.groupby(plot.by, sort=False)
-    colours: Any = PALETTE if len(series) <= len(PALETTE) else plt.get_cmap("tab20").colors
-    labels = {name: _label(str(name), rows, plot) for name, rows in series}
+    labels = {
+        name: _label(str(name), rows, plot) for name, rows in frame.groupby(plot.by, sort=False)
+    }
+    colours = dict(zip(labels.values(), series_colours([*labels]), strict=True))
     drawn: Any = {"color": colours, "legend": False, "logx": plot.log_x, "logy": plot.log_y}
     for axes, value in zip(grid[0], values, strict=True):
         part = frame if value is None else frame[frame[plot.panels] == value]
         if plot.kind == "points":
-            for (name, label), shade in zip(labels.items(), colours, strict=False):
+            for name, label in labels.items():
                 rows = part[part[plot.by] == name]
-                axes.scatter(rows[plot.x], rows[plot.y], s=14, color=shade, label=label)
+                axes.scatter(rows[plot.x], rows[plot.y], s=14, color=colours[label], label=label)
         else:
-            mean, half = means_of(part, replace(plot, panels=None))
-            if plot.kind == "lines":
-                mean = mean.sort_index()
-                drawn |= {"marker": "." if len(mean) <= MOST_SHOWN else ""}
+            mean, half = (
+                table.reindex(columns=[*labels]).rename(columns=labels)
+                for table in means_of(part, replace(plot, panels=None))
+            )
+            if plot.kind == "bars":
+                mean.plot(ax=axes, kind="bar", rot=0, yerr=half, **drawn)
             else:
-                drawn |= {"kind": "bar", "rot": 0}
-            mean = mean.reindex(columns=[*labels]).rename(columns=labels)
-            mean.plot(ax=axes, yerr=half.rename(columns=labels), **drawn)
+                marker = "." if len(mean) <= MOST_SHOWN else ""
+                mean.sort_index().plot(ax=axes, marker=marker, **drawn)
+                low, high = (mean - half).sort_index(), (mean + half).sort_index()
+                for label, shade in colours.items():
+                    axes.fill_between(low.index, low[label], high[label], color=shade, alpha=0.18)
         for axis in (axes.xaxis,) * plot.log_x + (axes.yaxis,) * plot.log_y:
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter("")
-        for level in levels:
-            axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0)
+        for number, level in enumerate(levels):
+            text = None if number else "the paper's text"
+            axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0, label=text)
         axes.set_xlabel(axis_words(plot.x))
         axes.set_title("" if value is None else f"{axis_words(str(plot.panels))}: {value}")
     grid[0][0].set_ylabel(axis_words(plot.y))
     star = "\n(* outside the feasible set)" * any(" *" in label for label in labels.values())
     heading = axis_words(plot.by) + star
     grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)
-    picture.suptitle(title + " (dotted: the paper's text)" * bool(levels), x=0.01, ha="left")
+    picture.suptitle(title, fontsize=10, x=0.01, ha="left")
     return picture
 
 

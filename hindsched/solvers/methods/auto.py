@@ -20,7 +20,7 @@ from threading import Event
 
 from hindsched.instances.base import Instance
 from hindsched.solutions.base import Solution
-from hindsched.solvers.base import Method, build_oracle, family_solvers, placing_oracle, row_layouts
+from hindsched.solvers.base import Method, family_solvers, placing_oracle, row_layouts
 from hindsched.solvers.bounds.lagrangian import Subgradient
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
@@ -34,6 +34,7 @@ from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import NodeSolutions
 
 SHARE_OF_FIRST_PRICES = 0.1  # share of the time after which no more uniform prices are tried
+SHARE_OF_PROGRAM_OF_PRICES = 0.5  # share of the time for a program whose duals are the first prices
 SHARE_OF_HELPERS = 0.97  # share of the time after which those who search beside say what they found
 ROUNDS = 15  # turns that bound and search take
 METHOD = "prices+search"
@@ -65,15 +66,17 @@ class BoundAndSearch(base.Run):
     def __init__(
         self, instance: Instance, formulation: str, options: SolveOptions, stop: Event,
         on_progress: Progress | None = None, incumbent: Solution | None = None,
+        first_prices: base.FirstPrices = base.without_prices,
     ) -> None:  # fmt: skip
         super().__init__(instance, formulation, options, on_progress, stop, METHOD)
         self.search: NeighbourhoodSearch | None = None
         self.offer(incumbent or base.serve_nobody(instance, formulation))
         self._given = self.known.solution
         self._worth = self.known.objective
-        self.oracle = build_oracle(instance, formulation)
+        within = options.with_time(SHARE_OF_PROGRAM_OF_PRICES * self.clock.seconds_left)
+        self.oracle, start = first_prices(instance, formulation, within)
         share = SHARE_OF_FIRST_PRICES * self.clock.seconds
-        self.bounding = Subgradient(self.oracle, stop=lambda: self.clock.gone > share)
+        self.bounding = Subgradient(self.oracle, start, stop=lambda: self.clock.gone > share)
         self._last_report = -1.0
         self._guiding = 0.0  # the bound whose prices the search follows
         self._built: Solution | None = None
@@ -251,7 +254,7 @@ class BoundAndSearch(base.Run):
 def solve_auto(
     instance: Instance, formulation: str, options: SolveOptions,
     on_progress: Progress | None = None, *, incumbent: Solution | None = None,
-    program: Program = base.solve_milp,
+    program: Program = base.solve_milp, first_prices: base.FirstPrices = base.without_prices,
 ) -> Result:  # fmt: skip
     """Solve or bound an instance by the route that its size suggests, from a known solution.
 
@@ -259,7 +262,9 @@ def solve_auto(
     ``method`` is the route, ``details["why"]`` says why.
     """
     with catch_interrupt() as stop:
-        both = BoundAndSearch(instance, formulation, options, stop, on_progress, incumbent)
+        both = BoundAndSearch(
+            instance, formulation, options, stop, on_progress, incumbent, first_prices
+        )
         size = both.oracle.num_blocks * both.oracle.rows.size
         small = size <= SMALL_SIZE
         threads = threads_of(options)
@@ -345,11 +350,14 @@ def _run_beside_program(both: BoundAndSearch, has_tree: bool) -> Result:
 def solve_tree(
     instance: Instance, formulation: str, options: SolveOptions,
     on_progress: Progress | None = None, *, incumbent: Solution | None = None,
+    first_prices: base.FirstPrices = base.without_prices,
 ) -> Result:  # fmt: skip
     """``--method tree``: prices and search as in ``auto``, then branch and bound closes the gap."""
     tree.check_has_tree(instance, formulation)
     with catch_interrupt() as stop:
-        both = BoundAndSearch(instance, formulation, options, stop, on_progress, incumbent)
+        both = BoundAndSearch(
+            instance, formulation, options, stop, on_progress, incumbent, first_prices
+        )
         known = both.run(min(tree.MOST_BEFORE_TREE, tree.SHARE_BEFORE_TREE * both.clock.seconds))
         both.known = replace(known, method="tree")
         if known.stopped_by in ENDED:
@@ -366,13 +374,14 @@ def _grow(both: BoundAndSearch, clock: Clock) -> Result:
 
 
 def generic_methods(
-    find_incumbent: base.FindIncumbent | None = None, program: Program = base.solve_milp
-) -> dict[str, Method]:
+    find_incumbent: base.FindIncumbent | None = None, program: Program = base.solve_milp,
+    first_prices: base.FirstPrices = base.without_prices,
+) -> dict[str, Method]:  # fmt: skip
     """The methods of a family that has a program and a pricing oracle.
 
     `find_incumbent` gives a cheap feasible solution from which `milp`, `auto` and `tree` begin; by
     default the one that serves nobody, where that is feasible. `program` is called like
-    `solve_milp`.
+    `solve_milp`. `first_prices` is where bounds begin.
     """
     find = find_incumbent or base.serve_nobody
 
@@ -385,10 +394,11 @@ def generic_methods(
 
         return method
 
+    auto = partial(solve_auto, program=program, first_prices=first_prices)
     return {
-        "auto": tree.certifying(begun(partial(solve_auto, program=program))),
+        "auto": tree.certifying(begun(auto)),
         "milp": begun(base.solve_milp),
-        "tree": begun(solve_tree),
+        "tree": begun(partial(solve_tree, first_prices=first_prices)),
         "relaxation": base.relaxation,
-        "bound": base.bound_by_prices,
+        "bound": partial(base.bound_by_prices, first_prices=first_prices),
     }

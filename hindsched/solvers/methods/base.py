@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.models.base import family_models, offline_program
@@ -34,10 +35,13 @@ from hindsched.solvers.door.result import (
     status_of,
 )
 from hindsched.solvers.door.work import Clock, NotBuilt, stopping_at_once
+from hindsched.solvers.oracles.base import PricingOracle
 
 DEFAULT_SECONDS = 60.0  # time limit of anytime methods when the options give none
 FindIncumbent = Callable[[Instance, str], Solution | None]
 """A cheap feasible solution to begin from, or None."""
+FirstPrices = Callable[[Instance, str, SolveOptions], tuple[PricingOracle, Floats | None]]
+"""The oracle whose prices are searched, and those to begin from, or None."""
 
 
 class Run:
@@ -145,14 +149,22 @@ def certain(instance: Instance, formulation: str, method: str) -> Result:
     )  # fmt: skip
 
 
+def without_prices(instance: Instance, formulation: str, _: SolveOptions) -> tuple[Any, None]:
+    """The family's oracle, whose search for prices begins from none."""
+    return build_oracle(instance, formulation), None
+
+
 def bound_by_prices(
-    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None
-) -> Result:
+    instance: Instance, formulation: str, options: SolveOptions, on_progress: Progress | None,
+    *, first_prices: FirstPrices = without_prices,
+) -> Result:  # fmt: skip
     """Certified bound by prices on the linking rows; no solution."""
-    oracle = build_oracle(instance, formulation)
+    clock = Clock(math.inf)
+    oracle, start = first_prices(instance, formulation, options)
     if math.isinf(oracle.bound(np.zeros(oracle.rows.size))):
         return infeasible(instance, formulation, "bound")
-    found = subgradient_bound(oracle, options, on_progress=on_progress)
+    within = options.without(clock.gone)
+    found = subgradient_bound(oracle, within, start_prices=start, on_progress=on_progress)
     return Result(
         instance, formulation, "bound", Status.NO_SOLUTION, found.stopped_by,
         bound=found.bound, certificate=found.certificate, backend="subgradient",

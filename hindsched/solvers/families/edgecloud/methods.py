@@ -1,7 +1,7 @@
 """Methods of the edgecloud family: the generic ones, but LP (4)+ is the relaxation.
 
 ``relaxation`` solves LP (4)+ and certifies its duals with the exact blocks of problem (2), which
-proves at least as much.
+proves at least as much; bounds by prices begin from them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hindsched.models.edgecloud.relaxations import build_fractional
 from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule, read_past
-from hindsched.solvers.base import Method
+from hindsched.solvers.base import Method, build_oracle
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
@@ -27,7 +27,7 @@ from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle, Edgeclo
 from hindsched.solvers.families.edgecloud.priced_rows import last_priced_slot
 from hindsched.solvers.methods.auto import generic_methods
 from hindsched.solvers.methods.base import solve_milp
-from hindsched.solvers.oracles.base import Response
+from hindsched.solvers.oracles.base import PricingOracle, Response
 
 EXACT_COLUMNS = 60_000
 """Columns of LP (4)+ up to which identical workers are only counted a server, not a type."""
@@ -75,6 +75,19 @@ def lp_4_plus(
         "layout": layout, "columns": program.model.nvariables(),
     }  # fmt: skip
     return certify(oracle, prices, "lp-dual"), details
+
+
+def duals_of_lp(
+    instance: Instance, formulation: str, options: SolveOptions
+) -> tuple[PricingOracle, Floats | None]:
+    """Duals of LP (4)+ on its rows, if it is solved in time."""
+    assert isinstance(instance, EdgecloudInstance)
+    try:
+        certificate, details = lp_4_plus(instance, formulation, options)
+    except SolveFailed:  # nothing is feasible
+        return build_oracle(instance, formulation), None
+    prices = certificate.prices if details["unfinished"] is None else None
+    return build_oracle(instance, formulation, rows=details["layout"]), prices
 
 
 def relaxation_edgecloud(
@@ -131,6 +144,6 @@ def solve_small_program(instance: Instance, formulation: str, *given: Any, **bui
 
 
 METHODS: dict[str, Method] = {
-    **generic_methods(insertion_schedule, solve_small_program),
+    **generic_methods(insertion_schedule, solve_small_program, duals_of_lp),
     "relaxation": relaxation_edgecloud,
 }

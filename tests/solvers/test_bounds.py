@@ -14,6 +14,7 @@ from hindsched.solvers.bounds.lagrangian import evaluate, subgradient_bound
 from hindsched.solvers.bounds.schedule_prices import schedule_prices
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import StoppedBy
+from hindsched.solvers.families.edgecloud.methods import METHODS
 from tests.node_bounds import root_bound
 from tests.toy_family import (
     PROBLEMS,
@@ -137,3 +138,10 @@ def test_prices_over_whole_schedules_are_the_best_on_their_ray(family, seed):
     alone = build_oracle(instance.with_jobs(instance.jobs[:1]), rows="servers")
     if family == "astraea":
         assert not schedule_prices(alone, alone.rows.capacity).any()
+
+
+def test_bounds_of_edgecloud_begin_from_the_duals_of_its_linear_program():
+    """Where no cloud takes what waits, a search from no prices is far behind after its first."""
+    instance, bounds = hs.generate("edgecloud", seed=4, cloud_workers=0, jobs=12), []
+    METHODS["bound"](instance, "no-migration", SolveOptions(), lambda *told: bounds.append(told[0]))
+    assert bounds[0] >= hs.solve(instance, method="relaxation").bound - 1e-6

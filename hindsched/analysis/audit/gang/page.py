@@ -33,6 +33,7 @@ ROWS_SHOWN, BARS, NAME_SHOWN = 25, 10, 18
 LOG_COLOUR, BEST_COLOUR, OVER_COLOUR = plot.PALETTE[0], plot.PALETTE[2], plot.PALETTE[5]
 MOST_STEPS, MOST_STRETCHES = 600, 120  # of a curve, and of the hours with losses
 JOBS_DRAWN = 40  # in the two schedules
+ALIKE = 1.1  # schedulers whose values differ by less are not drawn
 
 
 def show_table(frame: pd.DataFrame) -> str:
@@ -106,7 +107,7 @@ def write_folder(audit: Audit, folder: str | Path) -> list[Path]:
 
 
 def plot_losses(audit: Audit) -> Iterator[Axes]:
-    """Draw where the loss sits: jobs, hours, users, kinds; and GPUs in use."""
+    """Draw where the loss sits: jobs, hours, users, kinds; schedulers; and GPUs in use."""
     gap = audit.gap
     if gap is not None and (gap.jobs["later"] > 0).any():
         jobs = gap.jobs[gap.jobs["later"] > 0]
@@ -119,6 +120,9 @@ def plot_losses(audit: Audit) -> Iterator[Axes]:
         yield plot_hours(audit.log, gap.hours)
     if audit.fragmentation is not None and len(kinds := audit.fragmentation.kinds) > 1:
         yield plot_bars(kinds["kind"], kinds["waited"], "Kinds that jobs waited for", "GPU-")
+    values = audit.to_frame()["value"]
+    if values.max() > ALIKE * values.min():
+        yield plot_policies(audit)
     if audit.schedule.is_known:
         yield plot_use(audit)
 
@@ -176,6 +180,28 @@ def plot_use(audit: Audit) -> Axes:
     _time_axis(ax, log, first, end)
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3)
     ax.set_title("In use")
+    return ax
+
+
+@plot.look()
+def plot_policies(audit: Audit) -> Axes:
+    """Draw every scheduler's value beside the interval of the best possible."""
+    frame, verdict = audit.to_frame(), audit.verdict
+    ax = plot.new_axes(4.6, 1.1 + 0.24 * len(frame))
+    of_time = verdict.objective != "deadlines-met"
+    unit, size = _unit(float(frame["value"].max())) if of_time else ("", 1)
+    names = frame["scheduler"] + np.where(frame["pauses"], " *", "")
+    colours = np.where(frame["scheduler"] == "log", LOG_COLOUR, plot.GREY)
+    ax.barh(range(len(frame)), frame["value"] / size, color=colours, height=0.65)
+    ax.set_yticks(range(len(frame)), names)
+    ax.set_ylim(len(frame) - 0.4, -0.6)
+    ax.grid(False, axis="y")
+    low, high = verdict.best.lower, verdict.best.upper
+    if low is not None and high is not None:
+        ax.axvspan(low / size, high / size, color=BEST_COLOUR, alpha=0.4, lw=1)
+    paused = ", *: pauses jobs" if frame["pauses"].any() else ""
+    ax.set_xlabel(f"{verdict.word}, {unit} (green: best possible{paused})".replace(", (", " ("))
+    ax.set_title("The same jobs by other schedulers")
     return ax
 
 

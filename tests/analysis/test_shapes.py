@@ -28,6 +28,14 @@ def test_the_first_candidates_are_ambushes_of_full_size() -> None:
     assert max(ratios) > 1.35
 
 
+@pytest.mark.parametrize("family", ["gang", "oasis", "batchsched", "astraea"])
+def test_every_preset_gives_first_candidates(family: str) -> None:
+    """Numbers at their ends may fit into no cluster that the generator draws."""
+    shapes = Shapes(find_space(family, "small").with_ranges({"jobs": [1, 2]}), 8, 8)
+    for number in range(4):
+        assert len(shapes.instances(shapes.propose(None, 0, number))) >= 2
+
+
 @pytest.mark.parametrize("family", ["mlbroker", "edgecloud"])
 def test_where_values_take_long_a_job_meets_another(family: str) -> None:
     space = find_space(family, "small").with_ranges({"jobs": [1, 2]})

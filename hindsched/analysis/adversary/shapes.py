@@ -59,11 +59,11 @@ class Shapes:
         """A tree: drawn, or the best one with a few things changed; the same for a number."""
         random, wrong = np.random.default_rng((seed, number)), ""
         drawn = best is None or number < FULL or random.random() < (0.5 if number < 400 else 0.1)
-        for _ in range(TRIES):
+        for tried in range(TRIES):
             if best is not None and not drawn:
                 made = deepcopy(best)
-            elif self.playable:
-                made = self._drawn(random, number < FULL)
+            elif self.playable:  # numbers at their ends may fit into no cluster
+                made = self._drawn(random, number < FULL and 2 * tried < TRIES)
             else:
                 made = self._meeting(random)
             try:

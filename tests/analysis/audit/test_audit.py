@@ -102,7 +102,7 @@ def test_the_folder_holds_what_others_can_check(tmp_path: Path) -> None:
     assert {"audit.html", "audit.json", "instance.json", "best.json", "logged.json"} <= written
     page = (tmp_path / "audit.html").read_text()
     assert found.sentence().replace("'", "&#39;") in page
-    assert page.count("<svg") == 4  # jobs, use; the log above the best
+    assert page.count("<svg") == 5  # jobs, schedulers, use; the log above the best
     assert page.index("as logged") < page.index("best schedule (best found)")
     assert len(page) < 400_000
     assert not re.findall(r"""(?:src|href)=["']https?://""", page)

@@ -47,10 +47,10 @@ def lp_layout(instance: EdgecloudInstance) -> str:
     return "groups" if columns <= EXACT_COLUMNS else "types"
 
 
-def lp_4_plus(
+def solve_lp(
     instance: EdgecloudInstance, formulation: str, options: SolveOptions
-) -> tuple[Certificate, dict[str, Any]]:
-    """Solve LP (4)+ and certify its duals; also its value, layout and columns.
+) -> tuple[PricingOracle, Floats, dict[str, Any]]:
+    """Solve LP (4)+: the oracle of its layout, its duals, and its value, layout and columns.
 
     A program that the limit or Ctrl-C ended leaves prices of 0, and ``unfinished`` says why.
     """
@@ -74,6 +74,14 @@ def lp_4_plus(
         "lp_4_plus": result.objective if unfinished is None else None, "unfinished": unfinished,
         "layout": layout, "columns": program.model.nvariables(),
     }  # fmt: skip
+    return oracle, prices, details
+
+
+def lp_4_plus(
+    instance: EdgecloudInstance, formulation: str, options: SolveOptions
+) -> tuple[Certificate, dict[str, Any]]:
+    """Certify the duals of LP (4)+; also the program's value, layout and columns."""
+    oracle, prices, details = solve_lp(instance, formulation, options)
     return certify(oracle, prices, "lp-dual"), details
 
 
@@ -83,11 +91,10 @@ def duals_of_lp(
     """Duals of LP (4)+ on its rows, if it is solved in time."""
     assert isinstance(instance, EdgecloudInstance)
     try:
-        certificate, details = lp_4_plus(instance, formulation, options)
+        oracle, prices, details = solve_lp(instance, formulation, options)
     except SolveFailed:  # nothing is feasible
         return build_oracle(instance, formulation), None
-    prices = certificate.prices if details["unfinished"] is None else None
-    return build_oracle(instance, formulation, rows=details["layout"]), prices
+    return oracle, prices if details["unfinished"] is None else None
 
 
 def relaxation_edgecloud(

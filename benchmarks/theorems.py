@@ -9,8 +9,9 @@ currency: prices are in thousands here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -190,14 +191,13 @@ TRIALS: dict[str, dict[str, Callable[[int], float]]] = {
 def run_trials(family: str, scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
     """A row a theorem and seed."""
 
-    def rows(seed: int) -> Iterator[Row]:
-        for name, trial in TRIALS[family].items():
-            yield {"theorem": name, "seed": seed, "part": trial(seed)}
+    def row(name: str, seed: int) -> Row:
+        return {"theorem": name, "seed": seed, "part": TRIALS[family][name](seed)}
 
     made: list[Row] = []
-    for seed in range(scale.seeds):
-        made += scale.once([family, seed], lambda seed=seed: rows(seed))
-        on_row(f"{family} seed {seed}")
+    for seed, name in product(range(scale.seeds), TRIALS[family]):
+        made += scale.once([family, name, seed], partial(row, name, seed))
+        on_row(f"{family} {name} seed {seed}")
     return pd.DataFrame(made)
 
 

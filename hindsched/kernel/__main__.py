@@ -10,10 +10,10 @@ import sys
 
 if not __package__:  # run as a folder: its parent holds the package, and the folder is no path
     import os
+    import runpy
 
-    folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[0], __package__ = os.path.split(folder)
-    __import__(__package__)
+    sys.path[0], package = os.path.split(os.path.dirname(os.path.abspath(__file__)))
+    runpy.run_module(package, run_name="__main__", alter_sys=True)
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

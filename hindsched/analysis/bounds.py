@@ -52,9 +52,15 @@ class Bounds:
 
 
 def ratio_text(interval: Bounds) -> str:
-    """A ratio for people: three digits where it is one number, 1.78; an interval as any other."""
+    """A ratio for people: three digits where it is one number, 1.78; an interval as any other.
+
+    Examples
+    --------
+    >>> ratio_text(Bounds(1.776, 1.776)), ratio_text(Bounds(1.0, 1.0)), ratio_text(Bounds(0.9, 0.9))
+    ('1.78', '1', '0.9')
+    """
     if interval.is_point:
-        is_unit = Bounds(1.0, interval.upper).is_point and Bounds(1.0, interval.lower).is_point
+        is_unit = Bounds(*sorted((1.0, interval.lower or 0.0))).is_point
         return "1" if is_unit else _rounded(interval.lower, ROUND_HALF_EVEN, OF_A_RATIO)
     return str(interval)
 

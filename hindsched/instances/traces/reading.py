@@ -241,7 +241,8 @@ class Reading:
                 other for one, other in self.form.instead.items()
                 if self.columns[one] not in plain and one not in guessed
             }  # fmt: skip
-            if self.columns[role] in plain or not ({role} - self.said & {*needed, *TEXTS, *served}):
+            wanted = {*needed, *TEXTS, "elapsed", *served}
+            if self.columns[role] in plain or not ({role} - self.said & wanted):
                 continue
             for word in (re.sub("_", "", role), *words):
                 fits = [name for name in names if plain[name] == word and name not in taken]

@@ -288,6 +288,7 @@ SACCT = Format(
     },
     needed=("job", "submit", "start", "end", "gpus"),
     settings={"delimiter": "|", "requeue": REQUEUES},
+    synonyms={"elapsed": ("elapsedraw",)},
     missing=NONE_WORDS | {"Unknown", "UNKNOWN", "INVALID", "Partition_Limit"},
 )  # fmt: skip
 

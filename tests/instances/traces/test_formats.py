@@ -223,11 +223,14 @@ def test_a_table_gives_every_job_as_many_gpus(tmp_path: Path) -> None:
         read_log(path)
 
 
-def test_elapsed_says_which_of_two_hours_a_stamp_is_in(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("column", "cell"), [("Elapsed", "05:17:50"), ("ElapsedRaw", "19070")])
+def test_elapsed_says_which_of_two_hours_a_stamp_is_in(
+    tmp_path: Path, column: str, cell: str
+) -> None:
     path = tmp_path / "sacct.txt"
     path.write_text(
-        "JobID|Submit|Start|End|Elapsed|AllocTRES\n"
-        "1|2024-10-26T22:00:00|2024-10-26T22:12:10|2024-10-27T02:30:00|05:17:50|gres/gpu=2\n"
+        f"JobID|Submit|Start|End|{column}|AllocTRES\n"
+        f"1|2024-10-26T22:00:00|2024-10-26T22:12:10|2024-10-27T02:30:00|{cell}|gres/gpu=2\n"
     )
     log = read_log(path, "sacct", time_zone="Europe/Berlin")
     assert log.seconds(log.jobs["ran"][0]) == 5 * 3600 + 17 * 60 + 50

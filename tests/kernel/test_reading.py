@@ -60,7 +60,7 @@ def test_gzip_and_byte_order_mark(write):
         ('{"a": NaN}', "NaN"),
         ('{"a": 1, "b": 2, "a": 3}', "'a' stands twice"),
         ('{"a": ' + "[" * 65 + "]" * 65 + "}", "depth"),
-        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "recursion|depth"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "recursion|depth|overflow"),
         ('{"a": 1' + "0" * 500 + "}", "digits"),
         ('{"a": 1e999}', "digits"),
         ('{"a": 1e-99999999999999999999}', "digits"),

@@ -1,5 +1,6 @@
 """Kernels compile before any clock starts, once a machine."""
 
+import signal
 import time
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import hindsched as hs
 from hindsched.solvers import compiling
 from hindsched.solvers.compiling import compile_first, is_compiled, tiny_instances
+from hindsched.solvers.door.api import compile_solve
 
 
 @pytest.fixture
@@ -39,6 +41,20 @@ def test_compiling_is_announced_once_with_its_seconds(fresh, capsys, monkeypatch
         "compiling kernels for oasis solve, once on this machine: some 40 s",
         "compiled in 0 s, which no time of a solve counts",
     ]
+
+
+def test_ctrl_c_ends_compiling_at_once(fresh, monkeypatch):
+    went_on = []
+
+    def compile_slowly(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        went_on.append(arguments)
+
+    monkeypatch.setattr("hindsched.solvers.door.api._counted", compile_slowly)
+    with pytest.raises(KeyboardInterrupt):
+        compile_solve("astraea")
+    assert went_on == []
+    assert not is_compiled("astraea solve")
 
 
 def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch):

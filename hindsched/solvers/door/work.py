@@ -106,7 +106,7 @@ class Clock:
 _current: threading.Event | None = None
 _terminated = False
 _caught = 0
-_at_once = False
+_at_once: Callable[[], BaseException] | None = None
 
 
 class NotBuilt(SolveFailed):
@@ -160,8 +160,8 @@ def catch_interrupt() -> Iterator[threading.Event]:
         if event.is_set():
             raise interruption()
         event.set()
-        if _at_once:
-            raise NotBuilt("stopped while the program was built")
+        if _at_once is not None:
+            raise _at_once()
 
     listening = {signal.SIGINT: signal.signal(signal.SIGINT, ask_to_stop)}
     if signal.getsignal(signal.SIGTERM) is raise_terminated:
@@ -176,15 +176,20 @@ def catch_interrupt() -> Iterator[threading.Event]:
             signal.signal(number, signal.SIG_DFL if previous is None else previous)
 
 
+def not_built() -> NotBuilt:
+    """What ends the building of a program."""
+    return NotBuilt("stopped while the program was built")
+
+
 @contextmanager
-def stopping_at_once() -> Iterator[None]:
-    """Let an interrupt raise `NotBuilt` inside, where what is made is of no use by halves."""
+def stopping_at_once(how: Callable[[], BaseException] = not_built) -> Iterator[None]:
+    """Let an interrupt raise inside, where what is made is of no use by halves."""
     global _at_once
-    _at_once = True
+    before, _at_once = _at_once, how
     try:
         yield
     finally:
-        _at_once = False
+        _at_once = before
 
 
 @contextmanager

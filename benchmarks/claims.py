@@ -15,7 +15,7 @@ import os
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
@@ -69,6 +69,8 @@ TRACE = "philly/philly.csv.gz"
 """Within the folder of the variable HINDSCHED_TRACES."""
 INSTANCES = 200
 """On which each theorem is tried."""
+LOOKS, LOOKS_AT_TRACE = (FULL_SEEDS, 20, 50, 100), (FULL_SEEDS, 9)
+"""Numbers of seeds after which an interval may decide; ten windows of Philly's trace overlap."""
 MANY_ROWS = 3000
 """Tables with more are stored packed."""
 READINGS = {
@@ -109,6 +111,11 @@ class Plan:
     def name(self) -> str:
         parts = self.family, self.figure, "philly" if self.traced else "", self.reading
         return "-".join(filter(None, parts))
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of seeds after which its intervals may decide."""
+        return LOOKS_AT_TRACE if self.traced else LOOKS
 
     @property
     def reading_words(self) -> str:
@@ -152,7 +159,6 @@ AT_THE_EDGE = (
     "srtf ideal cloud", "tiresias-l drawn edge", "tiresias-l drawn cloud", "edgecloud",
     "edgecloud-edge-only", "batchsche", "batchsche alpha-4", "batchsche per-batch", "all-cloud",
 )  # fmt: skip
-WITHOUT_BATCHES = (*AT_THE_EDGE[:-3], "all-cloud")
 ON_THE_TESTBED = (*AT_THE_EDGE[:6], "tiresias-l drawn edge", "tiresias-l drawn cloud",
     "tiresias-l half edge", "tiresias-l half cloud", "tiresias-l ideal edge",
     "tiresias-l ideal cloud", "edgecloud", "batchsche", "batchsche alpha-4", "batchsche per-batch",
@@ -173,6 +179,7 @@ VARIANTS = ("batchsched", "batchsched-exact", "batchsched-adaptive")
 IN_A_ROUND = ("A_maxweight", "A_maxweight, exact, by density", "Jain et al. (GreedyRTL)")
 IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.2]}
 BELOW_AND_IN_RANGE: dict[str, Any] = {"capacity_fraction": [0.05, 0.2]}
+AS_IN_TABLE_II: dict[str, Any] = {"chunks": None, "minibatch_scale": 1, "worker_types": 8}
 IN_BATCHES = (
     Plan(
         "batchsched",
@@ -259,10 +266,10 @@ PLAN = (
     Plan("edgecloud", "7", 5, {"jobs": [100, 300]}, AT_THE_EDGE),
     Plan("edgecloud", "8", 14, {"servers": [60, 140]}, AT_THE_EDGE),
     Plan("edgecloud", "11", 5, {}, IN_LARGE),
-    Plan("edgecloud", "12", 0.3),
-    Plan("edgecloud", "13", 0.4),
+    Plan("edgecloud", "12", 1, AS_IN_TABLE_II),
+    Plan("edgecloud", "13", 1, AS_IN_TABLE_II),
     Plan("edgecloud", "7", 8, {"jobs": [100, 300]}, AT_THE_EDGE, traced=True),
-    Plan("edgecloud", "8", 8, {"servers": [60, 140]}, WITHOUT_BATCHES, traced=True),
+    Plan("edgecloud", "8", 8, {"servers": [60, 140]}, AT_THE_EDGE, traced=True),
     Plan("edgecloud", "11", 8, {}, IN_LARGE, traced=True),
     Plan("mlbroker", "5", 12, {"datacenters": [3, 15], "epsilon": [0.001, 0.1, 10.0]}),
     Plan("mlbroker", "6", 3, {"capacity_gb": [16, 66], "data_gb": [100, 700]}),
@@ -456,6 +463,23 @@ class Judged:
         return measured_words(self.claim, self.results)
 
     @property
+    def looks(self) -> int:
+        """How often its intervals have been looked at."""
+        seeds = self.run["seeds"] if self.run else 0
+        return max(1, sum(number <= seeds for number in self.plan.looks))
+
+    @property
+    def next_look(self) -> Plan | None:
+        """With more seeds, and its minutes, where it is inconclusive; None where none comes."""
+        if self.run is None or INCONCLUSIVE not in str(self.verdict):
+            return None
+        seeds, minutes = self.run["seeds"], self.run["minutes"]
+        more = next((number for number in self.plan.looks if number > seeds), None)
+        if more is None:
+            return None
+        return replace(self.plan, seeds=more, minutes=minutes * more / seeds)
+
+    @property
     def middles(self) -> str:
         """The least and the greatest middle of its own cases."""
         own = [r.middle for r in self.results if r.known and not self.claim.group(r.case)]
@@ -560,6 +584,7 @@ def tables(rows: list[Row]) -> tuple[pd.DataFrame, pd.DataFrame]:
                 "beside": "; ".join(f"{k}: {v}" for k, v in row.verdict.beside.items()),
                 "note": claim.note, "why": claim.why, "seeds": record.get("seeds"),
                 "commit": record.get("commit"), "minutes": record.get("minutes", plan.minutes),
+                "next minutes": row.next_look and round(row.next_look.minutes, 1),
                 "command": plan.command,
             }
         )  # fmt: skip
@@ -589,7 +614,12 @@ def page(rows: list[Row]) -> str:
     for family, own in by_family.items():
         count = Counter(row.headline.verdict.word for row in own)
         summary.append((family, len(own), [count[word] for word in SUMMARY]))
-    known = [result for row in rows for one in row.judged for result in one.results if result.known]
+    looks = [
+        one.looks
+        for one in (one for row in rows for one in row.judged if row.claim.theorem is None)
+        for result in one.results
+        if result.known
+    ]
     text = Template(TEMPLATE.read_text(), undefined=StrictUndefined, trim_blocks=True)
     by_key = {row.claim.key: row for row in rows}
 
@@ -601,7 +631,7 @@ def page(rows: list[Row]) -> str:
         return digits(known[0].middle) if known else "(not measured)"
 
     return text.render(
-        families=FAMILIES, summary=summary, words=[*map(short, SUMMARY)], cases=len(known),
+        families=FAMILIES, summary=summary, words=[*map(short, SUMMARY)], looks=looks,
         middle=middle,
         lines={family: figure_lines(own) for family, own in by_family.items()},
         failing={family: failures(own) for family, own in by_family.items()},
@@ -681,6 +711,8 @@ def figure_lines(rows: list[Row]) -> list[list[str]]:
         )
         record = first.headline.run
         made = f"{record['minutes']:.1f}" if record else f"needs {first.headline.plan.minutes:g}"
+        more = [row.headline.next_look for row in (first, *others)]
+        made += next((f"+{plan.minutes:.1f}" for plan in more if plan is not None), "")
         jobs = " (Philly)" if first.headline.plan.traced else ""
         numbers = first.headline.measured.partition(" in ")[0]
         words = [first.claim.words, numbers, verdict, "; ".join(first.beside)]
@@ -688,23 +720,20 @@ def figure_lines(rows: list[Row]) -> list[list[str]]:
     return lines
 
 
-MORE_SEEDS = {5: 20, 20: 50, 50: 100}
-"""How many seeds run next where an interval does not decide."""
 MINUTES_A_SEED = 1.0
 """Of what takes longer no further seeds run."""
 
 
-def undecided() -> list[Plan]:
-    """Experiments of which more seeds may decide a claim, with these; the cheapest first."""
-    found: dict[str, tuple[float, Plan]] = {}
-    for one in (one for row in judged() for one in row.judged):
-        if INCONCLUSIVE not in str(one.verdict) or one.run is None:
-            continue
-        seeds, minutes = one.run["seeds"], one.run["minutes"]
-        if seeds in MORE_SEEDS and minutes / seeds < MINUTES_A_SEED:
-            plan = replace(one.plan, seeds=MORE_SEEDS[seeds])
-            found[plan.name] = minutes * plan.seeds / seeds, plan
-    return [plan for _, plan in sorted(found.values(), key=lambda item: item[0])]
+def undecided(rows: Iterable[Row]) -> list[Plan]:
+    """Next looks that may decide a claim: headlines' first, then the cheapest."""
+    found: dict[str, tuple[bool, Plan]] = {}
+    for row in rows:
+        for one in row.judged:
+            plan = one.next_look
+            if plan is not None and plan.minutes / plan.seeds < MINUTES_A_SEED:
+                is_beside = one is not row.headline and found.get(plan.name, (True,))[0]
+                found[plan.name] = is_beside, plan
+    return [p for _, p in sorted(found.values(), key=lambda item: (item[0], item[1].minutes))]
 
 
 def write_page() -> None:
@@ -725,7 +754,7 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", help="experiments, as oasis-3; all if none is named")
     chosen = parser.parse_args()
-    while chosen.until_decided and (plans := undecided()):
+    while chosen.until_decided and (plans := undecided(judged())):
         run(plans[0])
     for plan in () if chosen.page else sorted(PLAN, key=lambda plan: plan.minutes):
         if chosen.names and plan.name not in chosen.names:

@@ -261,6 +261,31 @@ def test_stored_rows_say_what_made_them(script):
         assert len(rows) == record["rows"]
 
 
+def test_seeds_are_added_until_an_interval_decides(script):
+    """Headlines first, then the cheapest; not above a minute a seed or 100 seeds, 9 on Philly."""
+
+    def made(figure, word, seeds, minutes):
+        run = {"seeds": seeds, "minutes": minutes}
+        plan = script.Plan("oasis", figure, 0, traced=figure == "4")
+        return script.Judged(plan, claim(None, above(1)), [], ClaimVerdict(word), run, {})
+
+    listed = [
+        [made("3", "inconclusive", 5, 1.0), made("4", "inconclusive", 5, 0.1)],
+        [made("5", "inconclusive", 20, 0.5)],
+        [made("6", "reproduced", 5, 0.1)],
+        [made("8", "inconclusive", 100, 0.1)],
+        [made("9", "inconclusive", 5, 5.0)],
+    ]
+    rows = [script.Row(judged) for judged in listed]
+    assert [(plan.figure, plan.seeds) for plan in script.undecided(rows)] == [
+        ("5", 50), ("3", 20), ("4", 9),
+    ]  # fmt: skip
+    assert [row.headline.looks for row in rows] == [1, 2, 1, 4, 1]
+    assert [row.headline.next_look and row.headline.next_look.minutes for row in rows] == [
+        4.0, 1.25, None, None, 20.0,
+    ]  # fmt: skip
+
+
 def test_settings_are_held_against_the_printed_ones(printed, tmp_path, monkeypatch):
     """Sizes that the paper does not print; and a printed value that is edited is seen."""
     assert printed.differences("batchsched", "2", {}) == {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
@@ -194,6 +194,8 @@ def _utilities(s: AstraeaSettings, draws: Draws) -> dict[str, Draft]:
 class TraceSettings(ranges.RowSettings):
     """Settings of `from_trace`.
 
+    A job takes the trace's duration; with `minibatch_scale` its work is drawn from Section 5.1's
+    ranges, as in the paper, and Philly's clusters share `servers` as they share its nodes.
     By default the horizon is four times the least power of 2 that covers the arrivals and the
     shortest durations of nine tenths of the jobs: their batch's last slot at lambda = 2.
     """
@@ -203,6 +205,7 @@ class TraceSettings(ranges.RowSettings):
     elasticity: PositiveCount = 2  # D as a multiple of the GPUs
     servers: PositiveCount | None = None  # nodes, shared out as the clusters ask for GPU time
     load: Positive = 2.0  # offered GPU load that sets the nodes where nothing else does
+    minibatch_scale: Positive | None = None  # work is drawn, with such a factor on its times
     utility: Literal["linear", "power"] = "linear"
     utility_origin: str = "arrival"
 
@@ -216,7 +219,9 @@ def from_trace(
     the jobs too long for the horizon.
     """
     s = TraceSettings.of({}, settings)
-    nodes = PHILLY_NODES if table.format == "philly" and s.servers is None else {}
+    nodes = PHILLY_NODES if table.format == "philly" else {}
+    if s.servers is not None:
+        nodes = _shared_nodes(nodes, s.servers) if nodes and s.minibatch_scale else {}
     later = table.rows[table.rows["submit_seconds"] >= s.start]
     known = later["part"].isin(list(nodes)) if nodes else later["part"].notna()
     chosen = later[known].iloc[:: s.every].head(jobs)
@@ -231,7 +236,7 @@ def from_trace(
     horizon = s.horizon or 4 * 2 ** math.ceil(math.log2(cover))
     if horizon <= arrivals[-1]:
         raise InputError("set.horizon", horizon, f"must exceed the last arrival, {arrivals[-1]}")
-    nodes = nodes or _shared_nodes(rows, s.servers, s.load * horizon * s.slot_seconds)
+    nodes = nodes or _asked_nodes(rows, s.servers, s.load * horizon * s.slot_seconds)
     drawn, draws = AstraeaSettings(), Draws(seed, "bandwidth")
     data: Draft = {
         "name": f"astraea-{table.format}-{jobs}-{int(s.start)}-s{seed}",
@@ -266,15 +271,18 @@ def from_trace(
 
 def _traced_job(drawn: AstraeaSettings, draws: Draws, row: Draft, s: TraceSettings) -> Draft:
     workers = int(row["gpus"])
-    chunks = s.elasticity * workers
-    work = row["duration_seconds"] * workers / s.slot_seconds
-    minibatches = max(1, round(work / chunks / draws.uniform(*drawn.minibatch_slots)))
+    if s.minibatch_scale:
+        work: Draft = {**draws.integers(drawn, "epochs", "chunks", "minibatches")}
+        work["minibatch_slots"] = rounded(draws.uniform(*drawn.minibatch_slots) * s.minibatch_scale)
+    else:
+        chunks = s.elasticity * workers
+        slots = row["duration_seconds"] * workers / s.slot_seconds / chunks
+        minibatches = max(1, round(slots / draws.uniform(*drawn.minibatch_slots)))
+        work = {"epochs": 1, "chunks": chunks, "minibatches": minibatches,
+                "minibatch_slots": rounded(slots / minibatches)}  # fmt: skip
     utilities = _utilities(drawn, draws)
     return {
-        "epochs": 1,
-        "chunks": chunks,
-        "minibatches": minibatches,
-        "minibatch_slots": rounded(work / chunks / minibatches),
+        **work,
         "update_slots": rounded(draws.uniform(*drawn.update_ms) / 1000 / s.slot_seconds),
         "gradient_mb": draws.uniform(*drawn.gradient_mb),
         "utility": utilities[s.utility],
@@ -282,10 +290,10 @@ def _traced_job(drawn: AstraeaSettings, draws: Draws, row: Draft, s: TraceSettin
     }
 
 
-def _shared_nodes(
+def _asked_nodes(
     rows: list[Draft], servers: int | None, gpu_seconds_a_gpu: float
 ) -> dict[str, int]:
-    """Nodes by part, as its jobs ask for GPU time; every part has one.
+    """Nodes by part, as its jobs ask for GPU time.
 
     Without a number of servers there are as many as the GPU seconds asked of each GPU need.
     """
@@ -296,10 +304,15 @@ def _shared_nodes(
     if servers is None:
         total = math.fsum(asked.values())
         servers = max(len(asked), math.ceil(total / gpu_seconds_a_gpu / GPUS_PER_NODE))
+    return _shared_nodes(asked, servers)
+
+
+def _shared_nodes(asked: Mapping[str, float], servers: int) -> dict[str, int]:
+    """So many nodes by part: one each, the next where it is asked for most."""
     if servers < len(asked):
         raise InputError("set.servers", servers, f"must be at least {len(asked)}, one a tenant")
     nodes = dict.fromkeys(asked, 1)
-    for _ in range(servers - len(asked)):  # the next node goes where it is asked for most
+    for _ in range(servers - len(asked)):
         nodes[max(asked, key=lambda part: asked[part] / nodes[part])] += 1
     return nodes
 

@@ -89,6 +89,21 @@ def test_tenants_of_astraea_are_virtual_clusters_and_unknown_ones_are_counted():
     assert work == pytest.approx(7200 * 2 / 3600)
 
 
+def test_work_of_astraea_is_drawn_and_servers_are_shared_like_the_trace_s_nodes():
+    """The paper takes arrivals, clusters and GPUs from Philly, and draws E, D, M and m."""
+    table = table_of("philly", part=["ed69ec", "103959"] * 3)
+    made = hs.from_trace("astraea", table, jobs=4, servers=44, minibatch_scale=1, horizon=90)
+    nodes = {tenant.name: int(tenant.worker_quota) // 8 for tenant in made.tenants}
+    assert nodes.keys() == PHILLY_NODES.keys()
+    assert sum(nodes.values()) == 44
+    assert all(abs(nodes[name] - count / 8) <= 1 for name, count in PHILLY_NODES.items())
+    for job in made.jobs:
+        assert 50 <= job.epochs <= 100
+        assert 20 <= job.chunks <= 50
+        assert 0.001 <= job.minibatch_slots <= 0.05
+    assert [job.requested_workers for job in made.jobs] == [1, 8, 2, 8]
+
+
 def test_every_tenant_of_astraea_has_a_node():
     table = table_of("helios", part=["vcA", "vcB", "vcC", "vcA", "vcB", "vcC"])
     with pytest.raises(InputError, match="at least 3, one a tenant"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hindsched.instances.io import read
 from hindsched.models.base import Commitments, offline_program
@@ -38,7 +38,6 @@ def agrees(tiny, formulation):
     assert found.solution.violations() == []
 
 
-@settings(max_examples=60)
 @given(
     tiny_instances()
     | tiny_instances(max_jobs=2, storage=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from hindsched.errors import InputError
 from hindsched.instances.gang.instance import KINDS, GangInstance, gang_data
@@ -18,7 +18,6 @@ from hindsched.solvers.model import Model, SubproblemModel
 from tests.second_opinion.settle import is_binding, optimum
 from tests.strategies.gang import tiny_instances
 
-EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
 NEAR = {"rel": 1e-7, "abs": 1e-7}
 
 
@@ -41,7 +40,6 @@ def best_known(instance, formulation):
 def test_the_programs_equal_the_brute_force(kind):
     binding, goals = [], ["", ",makespan", ",deadlines"]
 
-    @settings(max_examples=60, **EXAMPLES)
     @given(tiny_instances(longest=2 if kind == "elastic" else 3))
     def check(instance):
         turn = len(binding)
@@ -64,11 +62,9 @@ def test_the_programs_equal_the_brute_force(kind):
             assert begun.objective() == best
 
     check()
-    assert len(binding) >= 60
     assert np.mean(binding) >= 0.2
 
 
-@settings(max_examples=50, **EXAMPLES)
 @given(tiny_instances(longest=2))
 def test_blocks_and_bounds_agree(instance):
     """The subproblem is the oracle's best response; relaxation and its prices have one bound."""

@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.errors import InputError
@@ -33,7 +33,6 @@ def solved(instance, formulation, **build):
 
 
 @pytest.mark.parametrize("formulation", ["tight", "paper"])
-@settings(max_examples=100)  # it counts what it saw
 @given(instance=instances())
 def test_equals_brute_force(formulation, instance):
     program = offline_program(instance, formulation)

@@ -27,12 +27,13 @@ class TooLargeError(Exception):
 class Enumeration:
     """A search through all points of whole numbers, cut where a row says that none is left below.
 
-    `rows` are those of the program, `cost` is minimised; `best` is the least that was found.
+    `rows` are those of the program, `cost` is minimised; points below `best` are looked for, any if
+    it is None.
     """
 
     program: Milp
-    rows: list[Row] = field(default_factory=list)
     best: int | None = None
+    rows: list[Row] = field(default_factory=list)
     nodes: int = 0
 
     def __post_init__(self) -> None:
@@ -48,72 +49,103 @@ class Enumeration:
         for number, (terms, _) in enumerate(self.rows):
             for j in terms:
                 self.of_variable.setdefault(j, []).append(number)
+        self.choices = self._choices()
+        self.alone = {*self.cost}.difference(*(columns for columns, _ in self.choices))
 
-    def optimum(self) -> Fraction | None:
-        """The value of the best point; None if there is no point at all."""
+    def _choices(self) -> list[tuple[list[int], bool]]:
+        """Variables of which one at most is 1, no variable twice; whether one must be."""
+        chosen: list[tuple[list[int], bool]] = []
+        free = {j for j, low in enumerate(self.program.lower) if low == 0}
+        for terms, most in sorted(self.rows, key=lambda row: -len(row[0])):
+            if most == 1 and free.issuperset(terms) and {*terms.values()} == {1}:
+                free.difference_update(terms)
+                chosen.append(([*terms], (dict.fromkeys(terms, -1), -1) in self.rows))
+        return chosen
+
+    def point_below(self, best: Fraction | None) -> bool:
+        """Whether any point costs less than `best`, in the sense of the program."""
+        self.best = None if best is None else math.ceil(self.sign * best * self.unit)
         lower, upper = [int(x) for x in self.program.lower], [int(x) for x in self.program.upper]
-        self._visit((lower, upper), range(len(self.rows)))
-        return None if self.best is None else self.sign * Fraction(self.best, self.unit)
+        return self._visit((lower, upper), range(len(self.rows)))
 
-    def _visit(self, domain: Domain, rows: Any) -> None:
+    def _visit(self, domain: Domain, rows: Any) -> bool:
         self.nodes += 1
         if self.nodes > MOST_NODES:
             raise TooLargeError
         if not self._tighten(domain, rows):
-            return
+            return False
         lower, upper = domain
         open_ = [j for j in range(len(lower)) if lower[j] < upper[j]]
         if not open_:
-            self.best = sum(c * lower[j] for j, c in self.cost.items())
-            return
+            return True
         costly = [j for j in open_ if j in self.cost]
         j = min(costly or open_, key=lambda j: (-abs(self.cost.get(j, 0)), upper[j] - lower[j]))
         values = range(lower[j], upper[j] + 1)
         for value in values if self.cost.get(j, -1) > 0 else reversed(values):
             child = lower.copy(), upper.copy()
             child[0][j] = child[1][j] = value
-            self._visit(child, self.of_variable.get(j, ()))
+            if self._visit(child, self.of_variable.get(j, ())):
+                return True
+        return False
 
     def _tighten(self, domain: Domain, rows: Any) -> bool:
         """Narrow the domain until no row narrows it further; False if nothing is left."""
         lower, upper = domain
-        waiting = dict.fromkeys([*rows, -1])  # -1: better than the best point
+        waiting = dict.fromkeys([*rows, -1])  # -1: below the best
         while waiting:
             number = next(iter(waiting))
             del waiting[number]
             if number >= 0:
-                terms, most = self.rows[number]
+                terms, left = self.rows[number]
             elif self.best is None:
                 continue
             else:
-                terms, most = self.cost, self.best - 1
-            left = most - sum(a * (lower[j] if a > 0 else upper[j]) for j, a in terms.items())
+                terms, left = {j: self.cost[j] for j in self.alone}, self.best - 1
+                least = [self._least(own, domain, needed) for own, needed in self.choices]
+                left -= sum(least)
+            left -= sum(a * (lower[j] if a > 0 else upper[j]) for j, a in terms.items())
             if left < 0:
                 return False
+            narrowed = []
             for j, a in terms.items():
                 if abs(a) * (upper[j] - lower[j]) > left:
                     if a > 0:
                         upper[j] = lower[j] + left // a
                     else:
                         lower[j] = upper[j] - left // -a
-                    waiting |= dict.fromkeys(self.of_variable.get(j, ()))
-                    if j in self.cost:
-                        waiting[-1] = None
+                    narrowed.append(j)
+            if number < 0:
+                for (own, _), low in zip(self.choices, least, strict=True):
+                    for j in own:
+                        if lower[j] < upper[j] and self.cost.get(j, 0) - low > left:
+                            upper[j] = 0
+                            narrowed.append(j)
+            for j in narrowed:
+                waiting |= dict.fromkeys(self.of_variable.get(j, ()))
+                if j in self.cost:
+                    waiting[-1] = None
         return True
+
+    def _least(self, columns: list[int], domain: Domain, needed: bool) -> int:
+        """What a choice costs at least."""
+        lower, upper = domain
+        costs = [self.cost.get(j, 0) for j in columns if upper[j]]
+        if not needed and not any(lower[j] for j in columns):
+            costs.append(0)
+        return min(costs, default=0)
 
 
 def agrees(program: Milp, optimum: Optimum) -> bool | None:
     """Whether no point beats an optimum by more than its slack; None if it cannot be enumerated."""
     if not all(program.integer):
         return None
+    best = optimum.value
+    if best is not None:
+        best -= optimum.slack if program.sense == "min" else -optimum.slack
     try:
-        value = Enumeration(program).optimum()
+        return not Enumeration(program).point_below(best)
     except TooLargeError:
         return None
-    if value is None or optimum.value is None:
-        return value is optimum.value
-    better = value - optimum.value if program.sense == "max" else optimum.value - value
-    return 0 <= better <= optimum.slack
 
 
 def _whole(terms: dict[int, Number], side: Number) -> Row:

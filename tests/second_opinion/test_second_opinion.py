@@ -386,6 +386,16 @@ def agree(family: str, seeds: range, folder: Path, solve: bool) -> None:
     assert counts["a step lower"] <= 1 + counts["trees"] / 50
 
 
+@pytest.mark.parametrize("family", [name for name in instances.FAMILIES if name != "mlbroker"])
+def test_the_enumeration_sees_that_a_point_is_not_the_best(family: str, tmp_path: Path) -> None:
+    case = Case(family, 3, tmp_path)
+    program = case.module.Statement(case.data, case.module.FORMULATIONS[0]).program
+    best = program.optimum()
+    worse = best.value + abs(best.value) / 100 * (1 if program.sense == "min" else -1)
+    assert agrees(program, best)
+    assert agrees(program, Optimum(worse, best.slack)) is False
+
+
 @pytest.mark.parametrize("family", instances.FAMILIES)
 def test_the_first_agree(family: str, tmp_path: Path) -> None:
     agree(family, range(EVERY_COMMIT), tmp_path, solve=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -97,7 +97,6 @@ def brute_force(jobs, servers, consolidated=False):
     return best[0]
 
 
-@settings(max_examples=40, deadline=None)
 @given(few_jobs())
 def test_the_optimum_is_that_of_brute_force_and_the_kernel_proves_no_more(drawn):
     jobs, servers, consolidated, factor = drawn

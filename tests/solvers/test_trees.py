@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -36,7 +36,6 @@ from tests.strategies.oasis import flat, make, oasis_instances
 from tests.toy_family import PROBLEMS, brute_force, install
 from tests.toy_family import tiny_instances as toy_instances
 
-EXAMPLES = settings(phases=(Phase.explicit, Phase.generate))
 SMALL = "oasis-t10-i10-h10-s0"
 """Its optimum is 287.0644; prices alone do not prove it."""
 SCHEDULED = "oasis-t10-i10-h25-s0"
@@ -102,7 +101,6 @@ def test_trees_close_at_the_optimum(family):
     strategy, rows, start_of = TREES[family]
     leaves = []
 
-    @settings(EXAMPLES, max_examples=60 if family == "mlbroker" else 30)
     @given(strategy)
     def check(instance):
         best = optimum(instance)
@@ -125,7 +123,7 @@ def test_every_kind_of_problem(family, formulation, monkeypatch):
     install(monkeypatch)
     branched = []
 
-    @settings(EXAMPLES, max_examples=60)  # it counts what it saw
+    @settings(max_examples=60)  # it counts what it saw
     @given(toy_instances(family))
     def check(instance):
         optimum = brute_force(instance, formulation)

@@ -18,7 +18,6 @@ from tests.brute_force.batchsched import cheapest_placement
 from tests.second_opinion.settle import placements
 from tests.strategies.batchsched import tiny_instances
 
-EXAMPLES = {"derandomize": True, "database": None, "deadline": None}
 G1 = {"omega": [[3, 2], [2, 4]], "delta": [[0, 1], [2, 5]]}
 G2 = {"omega": [[1, 3], [3, 2]], "delta": [[4, 3], [0, 5]]}
 
@@ -53,7 +52,7 @@ def test_g1_and_g2():
         assert place(problem, greedy=True) == greedy
 
 
-@settings(max_examples=300, **EXAMPLES)
+@settings(max_examples=300)
 @given(st.data())
 def test_placement_is_exact_and_algorithm_4_never_cheaper(data):
     servers = data.draw(st.integers(2, 3))
@@ -92,7 +91,6 @@ def priced_schedules(instance, job, free, prices, first, last):
                 yield start + d, float((need * prices[window]).sum())
 
 
-@settings(max_examples=60, **EXAMPLES)
 @given(tiny_instances(num_jobs=2), st.integers(0, 10**6))
 def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instance, seed):
     slots, random = 8, np.random.default_rng(seed)

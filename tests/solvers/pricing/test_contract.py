@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hindsched as hs
@@ -101,7 +101,6 @@ def test_best_responses_are_those_of_the_program_of_the_block(family: str) -> No
     """HiGHS on the declarative subproblem, on what is left of the servers."""
     strategy, oracle_of = SERVERS[family]
 
-    @settings(max_examples=40, deadline=None, derandomize=True, database=None)
     @given(strategy, st.integers(0, 2**32))
     def check(tiny: Any, seed: int) -> None:
         oracle, draws = oracle_of(tiny), np.random.default_rng(seed)

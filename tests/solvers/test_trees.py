@@ -123,7 +123,7 @@ def test_every_kind_of_problem(family, formulation, monkeypatch):
     install(monkeypatch)
     branched = []
 
-    @settings(max_examples=60)  # it counts what it saw
+    @settings(max_examples=100)  # it counts what it saw
     @given(toy_instances(family))
     def check(instance):
         optimum = brute_force(instance, formulation)

@@ -14,6 +14,7 @@ from hindsched.analysis.figures.base import (
     figure,
     figures,
     means_of,
+    series_looks,
 )
 from hindsched.errors import InputError
 from hindsched.instances.traces.table import load_trace
@@ -77,7 +78,8 @@ def test_what_is_outside_the_feasible_set_is_starred():
     table = pd.DataFrame(rows("fifo", {1: 3.0, 2: 4.0}) + rows("drf", {1: 2.0, 2: 3.0}, False))
     axes = figure("batchsched", "2").picture(table).axes[0]
     legend = axes.get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["fifo", "drf *"]
+    names = ["fifo", "drf *", "the paper: 0.7 x fifo", "the paper: 0.7 x drf"]
+    assert [text.get_text() for text in legend.get_texts()] == names
     assert "outside the feasible set" in legend.get_title().get_text()
     axes.figure.draw_without_rendering()
     assert not any("$" in label.get_text() for label in axes.get_yticklabels(which="both"))
@@ -93,6 +95,22 @@ def test_every_kind_of_drawing_says_where_runs_are_left_out(kind):
     texts = [text.get_text() for text in made.axes[1].get_legend().get_texts()]
     assert set(texts) == {"x", "y (1 of 2 rows without a value)", "the paper's text"}
     assert sum(line.get_linestyle() == ":" for line in made.axes[0].lines) == 1
+
+
+def test_what_the_text_says_of_a_rival_is_a_dotted_line_in_its_colour():
+    table = pd.DataFrame(rows("batchsched", {1: 9.0, 2: 9.0}) + rows("fifo", {1: 10.0, 2: 20.0}))
+    lines = {
+        line.get_label(): line for line in figure("batchsched", "2").picture(table).axes[0].lines
+    }
+    stated = lines["the paper: 0.7 x fifo"]
+    assert list(stated.get_ydata()) == [7.0, 14.0]
+    assert (stated.get_linestyle(), stated.get_color()) == (":", lines["fifo"].get_color())
+
+
+def test_settings_of_an_algorithm_differ_in_dashes_and_others_in_colour():
+    looks = series_looks(["srtf drawn", "srtf half", *"abcdefghi"])
+    assert [dash for _, dash in looks[:2]] == ["-", "--"]
+    assert len(set(looks)) == len(looks) - 1  # "c" stands where srtf's colour does
 
 
 def test_intervals_are_those_of_means_over_seeds():

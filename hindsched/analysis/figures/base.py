@@ -12,7 +12,9 @@ from functools import cache, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from hindsched.analysis.plot import GREY, colour, look
+import numpy as np
+
+from hindsched.analysis.plot import GREY, PALETTE, colour, look
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
 from hindsched.instances.base import Instance, check_family, family_module, has_module
@@ -239,10 +241,14 @@ class Figure:
     plot: Plot
     traced: bool = False  # whether the paper runs it on a trace
     levels: tuple[float, ...] = ()  # values that the paper's text states, drawn in grey
+    # How many times a series' value the paper's algorithm has, by its text.
+    factors: Mapping[str, float] = field(default_factory=dict)
 
     def picture(self, frame: pd.DataFrame) -> Picture:
-        """Draw the table, and the paper's own values as grey lines."""
-        return draw_table(frame, self.plot, title=self.title, levels=self.levels)
+        """Draw the table, and what the paper's text states as dotted lines."""
+        return draw_table(
+            frame, self.plot, title=self.title, levels=self.levels, factors=self.factors
+        )
 
 
 @cache
@@ -293,10 +299,11 @@ COLOURS = {
     "fifo": 1, "batchsche": 1, "central": 1, "Jain": 1, "drf": 2, "gandiva-fair": 2, "local": 2,
     "rrh": 3, "hived": 3, "antman": 3, "oasis-style": 3, "dorm": 4, "srtf": 4, "tiresias": 5,
     "tiresias-l": 5, "wspt": 6, "all-cloud": 6, "batchsched-terminating": 7,
-    "edgecloud-edge-only": 7, "mlbroker-tight": 7,
+    "edgecloud-edge-only": 7, "mlbroker-tight": 7, "mlbroker-prices": 6, "batchsched-exact": 3,
+    "batchsched-adaptive": 4, "edgecloud-marginal": 2, "edgecloud-escape": 3,
 }  # fmt: skip
-"""An algorithm's colour in every figure; settings of one are shades of it."""
-MOST_SHADES = 4
+"""An algorithm's colour in every figure; settings of one are shades and dashes of it."""
+MOST_SHADES, DASHES = 4, ("-", "--", "-.")
 MOST_SHOWN = 24  # rows of the means that are printed
 
 
@@ -305,19 +312,22 @@ def axis_words(column: str) -> str:
     return WORDS.get(column, column.replace("_", " "))
 
 
-def series_colours(names: Sequence[object]) -> list[Any]:
-    """A colour a series: its algorithm's where it has one, else that of its position."""
+def series_looks(names: Sequence[object]) -> list[tuple[Any, str]]:
+    """Colour and dashes a series: its algorithm's where it has one, else by its position."""
     from matplotlib.colors import to_rgb
 
     shades: dict[str, int] = {}
-    colours = []
+    looks = []
     for position, name in enumerate(names):
         algorithm = str(name).replace(",", " ").split(" ")[0]
-        shade = min(shades.setdefault(algorithm, 0), MOST_SHADES - 1)
-        shades[algorithm] += 1
+        shade = position // len(PALETTE)
+        if algorithm in COLOURS:
+            shade = shades[algorithm] = shades.get(algorithm, -1) + 1
         full = to_rgb(colour(COLOURS.get(algorithm, position)))
-        colours.append(tuple(part + (1 - part) * 0.2 * shade for part in full))
-    return colours
+        paler = 0.2 * min(shade, MOST_SHADES - 1)
+        tint = tuple(part + (1 - part) * paler for part in full)
+        looks.append((tint, DASHES[shade % len(DASHES)]))
+    return looks
 
 
 def means_of(frame: pd.DataFrame, plot: Plot) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -345,10 +355,12 @@ def curves(frame: pd.DataFrame, plot: Plot) -> list[Row]:
 
 @look()
 def draw_table(
-    frame: pd.DataFrame, plot: Plot, *, title: str = "", levels: Sequence[float] = ()
-) -> Picture:
+    frame: pd.DataFrame, plot: Plot, *, title: str = "", levels: Sequence[float] = (),
+    factors: Mapping[str, float] | None = None,
+) -> Picture:  # fmt: skip
     """Draw a table; runs outside the feasible set are starred."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
     values = [None] if plot.panels is None else list(dict.fromkeys(frame[plot.panels]))
     size = (1.8 + 4.2 * len(values), max(3.4, 1.2 + 0.2 * frame[plot.by].nunique()))
@@ -356,7 +368,9 @@ def draw_table(
     labels = {
         name: _label(str(name), rows, plot) for name, rows in frame.groupby(plot.by, sort=False)
     }
-    colours = dict(zip(labels.values(), series_colours([*labels]), strict=True))
+    looks = dict(zip(labels.values(), series_looks([*labels]), strict=True))
+    colours = {label: tint for label, (tint, _) in looks.items()}
+    dashes = {label: dash for label, (_, dash) in looks.items()}
     drawn: Any = {"color": colours, "legend": False, "logx": plot.log_x, "logy": plot.log_y}
     for axes, value in zip(grid[0], values, strict=True):
         part = frame if value is None else frame[frame[plot.panels] == value]
@@ -372,14 +386,29 @@ def draw_table(
             if plot.kind == "bars":
                 mean.plot(ax=axes, kind="bar", rot=0, yerr=half, **drawn)
             else:
+                if mean.index.dtype.kind == "i":
+                    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
                 marker = "." if len(mean) <= MOST_SHOWN else ""
-                mean.sort_index().plot(ax=axes, marker=marker, **drawn)
+                mean.sort_index().plot(ax=axes, marker=marker, style=dashes, **drawn)
                 low, high = (mean - half).sort_index(), (mean + half).sort_index()
                 for label, shade in colours.items():
                     axes.fill_between(low.index, low[label], high[label], color=shade, alpha=0.18)
+            for name, factor in (factors or {}).items():
+                if name not in labels:
+                    continue
+                stated = factor * mean.sort_index()[labels[name]]
+                shown = {"label": f"the paper: {factor:g} x {name}", "color": colours[labels[name]]}
+                if plot.kind == "bars":
+                    places = np.arange(len(stated))
+                    axes.hlines(stated, places - 0.3, places + 0.3, linestyle=":", **shown)
+                else:
+                    axes.plot(stated, ":", **shown)
         for axis in (axes.xaxis,) * plot.log_x + (axes.yaxis,) * plot.log_y:
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter("")
+            low, high = axis.get_view_interval()
+            if high < 100 * low:  # two decades have too few ticks
+                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         for number, level in enumerate(levels):
             text = None if number else "the paper's text"
             axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0, label=text)

@@ -243,7 +243,8 @@ class GreedyRtl(BatchschedAdaptive):
         # Prices that fall towards the deadline make the cheapest schedule the least volume, and
         # among equal volumes the latest: the slope is too small to outweigh a difference in volume.
         per_slot = 1.0 + 1e-6 / last * np.arange(last - 1, -1, -1)
-        search.prices[:] = (1.0 / resource_units(self.cluster))[:, None] * per_slot
+        prices = (1.0 / resource_units(self.cluster))[:, None] * per_slot
+        search.post(1, np.broadcast_to(prices, search.prices.shape))
         for job in sorted(jobs, key=self.density, reverse=True):
             row = search.cheapest(self.modes_of(job))
             if row is not None:
@@ -326,7 +327,8 @@ class BatchschedDualPrice(DualPrice):
 
 def densities(instance: BatchschedInstance) -> Floats:
     """Weight per least volume of every job."""
-    return np.array([job.weight / volumes(instance, job).min() for job in instance.jobs])
+    least = [volumes(instance, modes(instance, job)).min() for job in instance.jobs]
+    return np.array([job.weight for job in instance.jobs]) / least
 
 
 def theorem(instance: BatchschedInstance) -> Theorem:
@@ -360,9 +362,8 @@ def theorem(instance: BatchschedInstance) -> Theorem:
     units = (instance.worker_demand, instance.ps_demand)
     share = largest_share((demand, instance.server_capacity) for demand in units)
     # In units of the smallest density every job's least volume satisfies 1 <= w / sum f <= F.
-    thinnest = min(
-        float(job.weight / density.min() / volumes(instance, job).max()) for job in instance.jobs
-    )
+    most = [volumes(instance, modes(instance, job)).max() for job in instance.jobs]
+    thinnest = float((weights / density.min() / most).min())
     assumed = [
         ("1 <= weight / (resources x slots) <= F for every schedule (Section 5.1)",
          thinnest >= 1.0, 1.0 / thinnest),

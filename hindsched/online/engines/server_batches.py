@@ -38,9 +38,8 @@ def resource_units(instance: WindowInstance) -> Floats:
     return np.where(mean > 0, mean, 1.0)
 
 
-def volumes(instance: WindowInstance, job: Any) -> Floats:
-    """Resources x slots of a job's modes with the fewest PSs, in units of `resource_units`."""
-    table = modes(instance, job)
+def volumes(instance: WindowInstance, table: Modes) -> Floats:
+    """Resources x slots of modes with the fewest PSs, in units of `resource_units`."""
     unit = resource_units(instance)
     demand = table.workers * (instance.worker_demand / unit).sum(axis=1)[table.worker_type]
     if instance.has_ps:
@@ -84,7 +83,7 @@ class ServerRound(BatchRound):
         self.search.book(offer.plan)
         shape = (offer.duration, *self.instance.server_capacity.shape)
         prices = self.ledger.prices(offer.start, offer.last).reshape(shape) / self._unit
-        self.search.prices[:, :, offer.start - 1 : offer.last] = prices.transpose(1, 2, 0)
+        self.search.post(offer.start, prices.transpose(1, 2, 0))
 
 
 class ServerBatches(WeightedBatches):
@@ -115,7 +114,8 @@ class ServerBatches(WeightedBatches):
     def density(self, job: Any) -> float:
         """Weight per least volume of a job."""
         if job.name not in self._density:
-            self._density[job.name] = self.weight(job) / float(volumes(self.cluster, job).min())
+            least = volumes(self.cluster, self.modes_of(job)).min()
+            self._density[job.name] = self.weight(job) / float(least)
         return self._density[job.name]
 
     def density_range(self) -> tuple[float, float]:

@@ -101,7 +101,8 @@ def test_a_search_finds_the_cheapest_of_all_schedules_and_keeps_its_books(instan
     alone = priced_schedules(instance, job, full_of(search), 0 * prices, 1, slots)
     found = search.cheapest(table)
     assert (found and found.last + 1) == min((t for t, _ in alone), default=None)
-    search.prices[:] = by_slot(prices)
+    search.post(1, by_slot(prices)[:, :, :3])
+    search.post(4, by_slot(prices)[:, :, 3:])
     search.residual[:] = loosened(by_slot(free), instance.server_capacity[..., None])
     first, last = sorted(random.integers(1, slots + 3, 2).tolist())
     for rate in (0.0, 0.7):

@@ -17,11 +17,12 @@ def cheapest_row(
     instance: WindowInstance, table: Modes, base: Floats, starts: tuple[int, int],
     ends: tuple[int, int], free: Floats, prices: Floats, *, quota: Ints | None = None,
     on_worker: Range | None = None, on_ps: Range | None = None, limit: float = np.inf,
-    greedy: bool = False,
+    greedy: bool = False, least: Floats | None = None,
 ) -> tuple[float, WindowRow] | None:  # fmt: skip
     """Least cost and a schedule of it, up to ties, below `limit`; see `cheapest_window`.
 
-    `starts` and `ends` are the first and last slots of each.
+    `starts` and `ends` are the first and last slots of each, `least` the `cheapest_units` at these
+    prices where they are known.
     """
     servers = len(instance.server_capacity)
     worker, server = map(np.ascontiguousarray, (instance.worker_demand, instance.ps_demand))
@@ -29,9 +30,9 @@ def cheapest_row(
     anywhere = no_limits(servers)
     sums = np.zeros((*prices.shape[:2], prices.shape[2] + 1))
     np.cumsum(prices, axis=2, out=sums[:, :, 1:])
-    floor = np.zeros((len(worker) + len(server), sums.shape[2]))
-    for kind, need in enumerate((*worker, *server)):
-        np.cumsum((need[:, None] * prices).sum(axis=1).min(axis=0), out=floor[kind, 1:])
+    least = cheapest_units(instance, prices) if least is None else least
+    floor = np.zeros((len(least), sums.shape[2]))
+    np.cumsum(least, axis=1, out=floor[:, 1:])
     if quota is None:
         quota = np.full((len(floor), prices.shape[2]), UNLIMITED)
     workers, ps = np.zeros((2, servers), dtype=np.int64)
@@ -41,9 +42,16 @@ def cheapest_row(
     )  # fmt: skip
     if mode < 0:
         return None
-    m, p, _, _, length = table.tuples()[mode]
+    m, p, _, _, length = (int(column[mode]) for column in table.columns)
     p = p if instance.has_ps else -1
     return float(cost), WindowRow(int(start), int(start) + length - 1, m, p, workers, ps)
+
+
+def cheapest_units(instance: WindowInstance, prices: Floats) -> Floats:
+    """What the cheapest unit of each slot costs, (types, slots), workers before PSs."""
+    demands = np.concatenate((instance.worker_demand, instance.ps_demand))
+    least: Floats = (demands @ prices).min(axis=0)
+    return least
 
 
 class ScheduleSearch:
@@ -58,7 +66,14 @@ class ScheduleSearch:
         check_memory(f"a search over {slots} slots", 8.0 * slots * capacity.size * 3)
         self.residual: Floats = np.repeat(loosened(capacity, capacity)[:, :, None], slots, axis=2)
         """Free capacity, `loosened`, shape (servers, resources, slots)."""
-        self.prices: Floats = np.zeros_like(self.residual)
+        self.prices: Floats = np.zeros_like(self.residual)  # changed by `post` alone
+        self._least = cheapest_units(instance, self.prices)
+
+    def post(self, first: int, prices: Floats) -> None:
+        """Change the prices of the slots from `first` on, shape as `residual`."""
+        changed = slice(first - 1, first - 1 + prices.shape[2])
+        self.prices[:, :, changed] = prices
+        self._least[:, changed] = cheapest_units(self.instance, prices)
 
     def cheapest(
         self, table: Modes, *, rate: float = 0.0, limit: float = np.inf, earliest: int = 1,
@@ -74,7 +89,7 @@ class ScheduleSearch:
         base = rate * np.arange(1.0, self.slots + 2)
         best = cheapest_row(
             self.instance, table, base, (earliest, stop), (1, stop), self.residual, self.prices,
-            limit=limit, greedy=greedy,
+            limit=limit, greedy=greedy, least=self._least,
         )  # fmt: skip
         return None if best is None else best[1]
 

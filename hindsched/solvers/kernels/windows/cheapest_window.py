@@ -91,17 +91,25 @@ def cheapest_window(
     ends = ends[0], min(ends[1], slots)
     # The cheapest units of every slot alone bound what a window costs; best modes come first.
     ps_floor = floor[worker.shape[0] :]
+    cheapest_units = np.full((floor.shape[0], slots + 1), np.inf)  # by type and length, when asked
     bounds = np.full(length.shape[0], np.inf)
     largest = 0.0
     for k in range(length.shape[0]):
-        m, p, d = worker_type[k], ps_type[k], length[k]
-        for start in range(*_starts(d, starts, ends)):
-            end = start + d - 1
-            bound = base[end] + count[k] * (floor[m, end] - floor[m, start - 1])
-            if has_ps:
-                bound += ps_floor[p, end] - ps_floor[p, start - 1]
-            if bound < np.inf:
-                bounds[k], largest = min(bounds[k], bound), max(largest, abs(base[end]))
+        d = length[k]
+        first, behind = _starts(d, starts, ends)
+        if first >= behind or base[first + d - 1] == np.inf:
+            continue
+        bounds[k] = base[first + d - 1]
+        worker_units, ps_units = (worker_type[k], count[k]), (worker.shape[0] + ps_type[k], 1)
+        for kind, units in (worker_units, ps_units if has_ps else (worker_type[k], 0)):
+            if cheapest_units[kind, d] == np.inf:
+                for start in range(first, behind):
+                    paid = floor[kind, start + d - 1] - floor[kind, start - 1]
+                    cheapest_units[kind, d] = min(cheapest_units[kind, d], paid)
+            bounds[k] += units * cheapest_units[kind, d]
+    for end in range(1, ends[1] + 1):
+        if base[end] < np.inf:
+            largest = max(largest, abs(base[end]))
     left, no_demand = np.empty((servers, resources)), np.zeros(resources)
     most, room_before = np.empty(servers, dtype=np.int64), np.empty(servers, dtype=np.int64)
     price, ps_price = np.empty(servers), np.zeros(servers)
@@ -127,6 +135,9 @@ def cheapest_window(
             chosen = end, k
             tie = TIE * max(abs(base[end]), abs(known) if known < np.inf else 0.0)
             if base[end] > known + tie or base[end] == np.inf:
+                break
+            if chosen >= best and bounds[k] >= known - tie:  # a tie at most, and it ends later
+                least = min(least, bounds[k])
                 break
             bound = base[end] + n * (floor[m, end] - floor[m, start - 1])
             if has_ps:

@@ -252,10 +252,10 @@ class Problem(FamilyProblem):
                 says = "pauses its chunk {}", chunk
                 paused = before[1] + 1, after[0] - 1
                 broken.note(apart, "no preemption in the cloud", name, *paused, says=says)
-        for at in {at for *_, (at, _) in flat} - {self.cloud}:
-            homes = sum(any(at == place[0] for *_, place in spans) for spans in runs.values())
-            peak = max(h for *_, h in levels((f, e, 1) for f, e, place in flat if place[0] == at))
-            gb = (job.get("chunk_gb") or 0) * (peak if self.literal else homes)
+        homes = Counter(at for spans in runs.values() for at in {at for *_, (at, _) in spans})
+        for at in homes.keys() - {self.cloud}:
+            spans = [(f, e, 1) for f, e, place in flat if self.literal and place[0] == at]
+            gb = (job.get("chunk_gb") or 0) * max((h for *_, h in levels(spans)), default=homes[at])
             load = "(7b)", at, "GB", self.servers[at].get("storage_gb")
             broken.loads[load].append((arrival, end, gb, name))
         return end

@@ -130,20 +130,20 @@ class Broken:
         """All that was noted, and where loads are above their limits."""
         for (rule, server, resource, limit), parts in self.loads.items():
             over = list[list[Any]]()
-            for first, last, height in levels(part[:3] for part in parts if limit is not None):
+            if limit is None or sum(max(0, height) for _, _, height, _ in parts) <= limit:
+                continue
+            for first, last, height in levels(part[:3] for part in parts):
                 if over and over[-1][1:] == [first - 1, height]:
                     over[-1][1] = last
                 elif height > limit:
                     over.append([first, last, height])
-            order = sorted(range(len(parts)), key=lambda i: (parts[i][0], i)) if over else []
-            begins = [parts[i][0] for i in order]
+            order = sorted(parts, key=lambda part: part[0])
             for first, last, height in over:
-                at = bisect_right(begins, last) - 1
-                while parts[order[at]][1] < first or not parts[order[at]][2]:
+                at = bisect_right(order, last, key=lambda part: part[0]) - 1
+                while order[at][1] < first or not order[at][2]:
                     at -= 1
-                name = parts[order[at]][3]
                 says = "lacks {} {}: {} used, at most {}", height - limit, resource, height, limit
-                self.note(height - limit, rule, name, first, last, server, resource, says)
+                self.note(height - limit, rule, order[at][3], first, last, server, resource, says)
         order = sorted(range(len(self.violations)), key=lambda i: (self.violations[i].first, i))
         return Verdict(tuple(self.violations[i] for i in order), value, notes)
 

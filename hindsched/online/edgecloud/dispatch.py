@@ -210,10 +210,11 @@ class Serving:
         self._work: dict[int, tuple[int, int]] = {}
         self._together: set[int] = set()
         self._chunks: dict[tuple[int, int], list[int]] = {}  # (worker, job) -> chunks in order
-        self._done: dict[tuple[int, int], int] = {}  # slots of work done on them
+        self._done = Counter[tuple[int, int]]()  # slots of work done on them, but for what runs
         self._current: dict[int, tuple[int, int]] = {}  # worker -> (job, chunk)
+        self._running, self._begun, self._until = np.full((3, len(queues.size)), -1)  # by worker
         self._waiting: list[_CloudChunk] = []
-        self._in_cloud: list[tuple[int, int]] = []  # (job, last slot) of what runs there
+        self._in_cloud = Counter[tuple[int, int]]()  # chunks that run there, by job and last slot
 
     def may_be_together(self, job: EdgecloudJob) -> bool:
         """Whether a job may go to the cloud as a whole: a PS is free there, nobody waits for it."""
@@ -244,7 +245,8 @@ class Serving:
 
     def step(self, slot: int) -> NewRows:
         """PSs for whoever can run, then what begins, goes on and ends."""
-        self._in_cloud = [(i, last) for i, last in self._in_cloud if last >= slot]
+        for run in [run for run in self._in_cloud if run[1] < slot]:
+            del self._in_cloud[run]
         before = dict(self._ps.held)
         starts = self._settle(slot, before)
         rows: NewRows = {}
@@ -254,7 +256,7 @@ class Serving:
                 rows.setdefault(index, []).append(row)
         for chunk in starts:
             last = slot + chunk.slots - 1
-            self._in_cloud.append((chunk.job, last))
+            self._in_cloud[chunk.job, last] += 1
             run = ChunkRun(chunk.job, chunk.chunk, len(self.cluster.worker_list), slot, last)
             rows.setdefault(chunk.job, []).append(file_row(self.cluster, run))
         begun = set(starts)
@@ -285,25 +287,33 @@ class Serving:
 
     def _can_start(self, slot: int, without: set[int]) -> list[_CloudChunk]:
         """The first chunks of each type that find a worker in the cloud."""
-        busy = Counter(self._jobs[index].worker_type for index, _ in self._in_cloud)
-        starts: list[_CloudChunk] = []
-        for chunk in self._waiting:
+        ready = [each for each in self._waiting if each.ready <= slot and each.job not in without]
+        busy, starts = Counter[str](), list[_CloudChunk]()
+        for (index, _), chunks in self._in_cloud.items() if ready else ():
+            busy[self._jobs[index].worker_type] += chunks
+        for chunk in ready:
             kind = self._jobs[chunk.job].worker_type
             limit = self.cluster.cloud_workers(kind)
-            is_free = limit is None or busy[kind] < limit
-            if chunk.ready <= slot and chunk.job not in without and is_free:
+            if limit is None or busy[kind] < limit:
                 busy[kind] += 1
                 starts.append(chunk)
         return starts
 
     def _follow_workers(self, slot: int, rows: NewRows) -> None:
-        """Ends and begins of runs at the edge."""
-        running, now = self.queues.running(), dict[int, tuple[int, int]]()
-        for worker in np.flatnonzero(running >= 0).tolist():
+        """Ends and begins of runs at the edge; workers that go on are not looked at."""
+        running, before, now = self.queues.running(), occupancy.Running(), occupancy.Running()
+        changes = (running != self._running) | (self._until == slot)
+        for worker in np.flatnonzero(changes).tolist():
+            if worker in self._current:
+                was = before[worker] = self._current.pop(worker)
+                self._done[worker, was[0]] += slot - int(self._begun[worker])
             index = int(running[worker])
-            done = self._done.get((worker, index), 0)
-            self._done[worker, index] = done + 1
-            now[worker] = index, self._chunks[worker, index][done // self._work[index][0]]
-        for index, new in occupancy.run_changes(self.cluster, slot, self._current, now).items():
+            if index >= 0:
+                work = self._work[index][0]
+                chunk, part = divmod(self._done[worker, index], work)
+                now[worker] = index, self._chunks[worker, index][chunk]
+                self._begun[worker], self._until[worker] = slot, slot + work - part
+        for index, new in occupancy.run_changes(self.cluster, slot, before, now).items():
             rows.setdefault(index, []).extend(new)
-        self._current = now
+        self._current |= now
+        self._running = running

@@ -47,7 +47,8 @@ class QueueState:
         behind = (queue[:, KEY] < entry[KEY]) | (
             (queue[:, KEY] == entry[KEY]) & (queue[:, AVAILABLE] <= entry[AVAILABLE])
         )
-        return np.insert(queue, int(behind.sum()), entry, axis=0)
+        at = int(behind.sum())
+        return np.concatenate((queue[:at], entry[None], queue[at:]))
 
     def insert(self, worker: int, entry: Floats) -> None:
         """Add an entry, see `entry_of`, to a worker."""

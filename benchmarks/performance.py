@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -81,8 +81,12 @@ def raced(
     rival: str,
     ours: tuple[float | None, float],
     theirs: tuple[float | None, float],
+    whole: float = 0.0,
 ) -> Row:
-    """Gap and seconds of both: the time to the proof where one has it, else the gaps at the end."""
+    """Gap and seconds of both: the time to the proof where one has it, else the gaps at the end.
+
+    A proof is a solver's word on both sides; after `whole` seconds ours has a certificate too.
+    """
     shown = [
         "no interval" if gap is None
         else f"proven in {spent:.3g} s" if gap <= CLOSED
@@ -90,6 +94,8 @@ def raced(
         for gap, spent in (ours, theirs)
     ]  # fmt: skip
     (gap, spent), (other, needed) = ours, theirs
+    if whole > spent:
+        shown[0] += f", certified in {whole:.3g} s"
     proven = [each is not None and each <= CLOSED for each in (gap, other)]
     if any(proven):
         ratio, mark = needed / spent, "" if all(proven) else ">= " if proven[0] else "<= "
@@ -115,10 +121,11 @@ def transcribed() -> Iterator[Row]:
     yield timed("astraea: all decisions, 20 jobs, 100 servers", rival, *runs)
     instance = edgecloud.generate("paper", 0, jobs=40, servers=30)
     hs.simulate(instance, "edgecloud")
-    _, spent = seconds(lambda: hs.simulate(instance, "edgecloud"))
+    run, whole = seconds(lambda: hs.simulate(instance, "edgecloud"))
     _, needed = seconds(lambda: edgecloud.Transcription(instance).run())
-    what = "edgecloud: the whole run, 40 jobs, 30 servers"
-    yield timed(what, "Algorithms 1-5 transcribed", spent, needed)
+    row = timed("edgecloud: all decisions, 40 jobs, 30 servers", "Algorithms 1-5 transcribed",
+                run.seconds, needed)  # fmt: skip
+    yield replace(row, ours=f"{row.ours}, simulated and judged {whole:.3g} s")
     instance = hs.generate("oasis", "paper", 0, jobs=6, servers=20, horizon=40)
     hs.simulate(instance, "oasis")
     spent, needed = (
@@ -139,8 +146,8 @@ def direct() -> Iterator[Row]:
         gap = None if theirs.objective is None else relative(theirs.objective, theirs.bound)
         what = f"oasis: optimum, {jobs} jobs, {servers} + {servers} servers, {LIMIT:g} s"
         ours = hs.solve(instance, time_limit=LIMIT)
-        both = (ours.gap, ours.seconds), (gap, theirs.seconds)
-        yield raced(what, "the printed program in HiGHS", *both)
+        both = (ours.gap, ours.seconds - certifying(ours)), (gap, theirs.seconds)
+        yield raced(what, "the printed program in HiGHS", *both, ours.seconds)
     for family, settings in (
         ("batchsched", {"jobs": 8, "servers": 3}),
         ("astraea", {"jobs": 10, "tenants": 2, "servers": 8, "horizon": 20, "arrival_span": 6}),
@@ -150,8 +157,13 @@ def direct() -> Iterator[Row]:
         theirs = hs.solve(instance, "milp", time_limit=LIMIT)
         ours = hs.solve(instance, time_limit=LIMIT)
         what = f"{family}: optimum, {settings['jobs']} jobs, {LIMIT:g} s"
-        both = (ours.gap, ours.seconds), (theirs.gap, theirs.seconds)
-        yield raced(what, "this package's integer program in HiGHS alone", *both)
+        both = (ours.gap, ours.seconds - certifying(ours)), (theirs.gap, theirs.seconds)
+        yield raced(what, "this package's integer program in HiGHS alone", *both, ours.seconds)
+
+
+def certifying(result: hs.Result) -> float:
+    """Seconds that a certificate took after a solver's proof."""
+    return float(result.details.get("tree_seconds", 0.0))
 
 
 def relative(objective: float, bound: float | None) -> float | None:

@@ -137,13 +137,13 @@ class Broken:
                     over[-1][1] = last
                 elif height > limit:
                     over.append([first, last, height])
-            order = sorted(parts, key=lambda part: part[0])
+            begun = sorted(parts, key=lambda part: part[0])
             for first, last, height in over:
-                at = bisect_right(order, last, key=lambda part: part[0]) - 1
-                while order[at][1] < first or not order[at][2]:
+                at = bisect_right(begun, last, key=lambda part: part[0]) - 1
+                while begun[at][1] < first or not begun[at][2]:
                     at -= 1
                 says = "lacks {} {}: {} used, at most {}", height - limit, resource, height, limit
-                self.note(height - limit, rule, order[at][3], first, last, server, resource, says)
+                self.note(height - limit, rule, begun[at][3], first, last, server, resource, says)
         order = sorted(range(len(self.violations)), key=lambda i: (self.violations[i].first, i))
         return Verdict(tuple(self.violations[i] for i in order), value, notes)
 

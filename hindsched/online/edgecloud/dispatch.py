@@ -245,8 +245,8 @@ class Serving:
 
     def step(self, slot: int) -> NewRows:
         """PSs for whoever can run, then what begins, goes on and ends."""
-        for run in [run for run in self._in_cloud if run[1] < slot]:
-            del self._in_cloud[run]
+        for ended in [each for each in self._in_cloud if each[1] < slot]:
+            del self._in_cloud[ended]
         before = dict(self._ps.held)
         starts = self._settle(slot, before)
         rows: NewRows = {}

@@ -204,7 +204,7 @@ class BranchAndBound:
             self._program = family.node_program(self.oracle, size)
             if self._program is None:
                 assert isinstance(self.oracle, BranchingOracle)
-                self._program = NodeProgram(self.oracle, size)
+                self._program = NodeProgram(self.oracle, size, is_optimum_known=not self.looks)
         node_bound: NodeBound = self._program.bound(
             node.decisions, node.prices, self._cutoff, seconds, node.answers
         )

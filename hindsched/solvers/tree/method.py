@@ -170,7 +170,8 @@ def _certified(result: Result, options: SolveOptions, on_progress: Progress | No
         run.known = replace(result, bound=result.certified_bound)
         grown = grow(run, looks=False)
     facts = f"{grown.details['nodes']} nodes, {grown.details['leaves']} leaves"
+    details = {**result.details, "tree": facts, "tree_seconds": run.clock.gone}
     return replace(
-        result, certificate=grown.certificate, details={**result.details, "tree": facts},
+        result, certificate=grown.certificate, details=details,
         seconds=result.seconds + run.clock.gone,
     )  # fmt: skip

@@ -84,11 +84,14 @@ class NodeBound:
 class NodeProgram:
     """Bounds nodes by column generation, from an oracle of the whole problem.
 
-    `size` is what the objective is about, not 0: buying off is priced by it.
+    `size` is what the objective is about, not 0: buying off is priced by it. Where the optimum is
+    known, a node is left to its children as soon as its program says that no prices close it.
     """
 
-    def __init__(self, oracle: BranchingOracle, size: float) -> None:
-        self.oracle = oracle
+    def __init__(
+        self, oracle: BranchingOracle, size: float, is_optimum_known: bool = False
+    ) -> None:
+        self.oracle, self._share_of_gap = oracle, 1.0 if is_optimum_known else SHARE_OF_GAP
         self._rank = {name: position for position, name in enumerate(oracle.features)}
         self.sign = 1.0 if oracle.sense == "max" else -1.0
         self._interrupted = interrupted()
@@ -239,7 +242,7 @@ class NodeProgram:
         """Whether a bound that misses so much of the program's value will do."""
         if missing <= CONVERGED * (min(1.0, abs(best)) + abs(best)):
             return True
-        if cutoff is None or missing > SHARE_OF_GAP * self.sign * (best - cutoff):
+        if cutoff is None or missing > self._share_of_gap * self.sign * (best - cutoff):
             return False
         values = self._master.column_values()  # what is decided is bounded in full
         jobs = np.array([each.block < self.oracle.num_decided for each in self._master.columns])

@@ -21,8 +21,8 @@ def cheapest_row(
 ) -> tuple[float, WindowRow] | None:  # fmt: skip
     """Least cost and a schedule of it, up to ties, below `limit`; see `cheapest_window`.
 
-    `starts` and `ends` are the first and last slots of each, `least` the `cheapest_units` at these
-    prices where they are known.
+    `starts` and `ends` are the first and last slots of each, `least` what `unit_prices_by_slot`
+    says of these prices, where it is known.
     """
     servers = len(instance.server_capacity)
     worker, server = map(np.ascontiguousarray, (instance.worker_demand, instance.ps_demand))
@@ -30,7 +30,7 @@ def cheapest_row(
     anywhere = no_limits(servers)
     sums = np.zeros((*prices.shape[:2], prices.shape[2] + 1))
     np.cumsum(prices, axis=2, out=sums[:, :, 1:])
-    least = cheapest_units(instance, prices) if least is None else least
+    least = unit_prices_by_slot(instance, prices) if least is None else least
     floor = np.zeros((len(least), sums.shape[2]))
     np.cumsum(least, axis=1, out=floor[:, 1:])
     if quota is None:
@@ -47,7 +47,7 @@ def cheapest_row(
     return float(cost), WindowRow(int(start), int(start) + length - 1, m, p, workers, ps)
 
 
-def cheapest_units(instance: WindowInstance, prices: Floats) -> Floats:
+def unit_prices_by_slot(instance: WindowInstance, prices: Floats) -> Floats:
     """What the cheapest unit of each slot costs, (types, slots), workers before PSs."""
     demands = np.concatenate((instance.worker_demand, instance.ps_demand))
     least: Floats = (demands @ prices).min(axis=0)
@@ -67,13 +67,13 @@ class ScheduleSearch:
         self.residual: Floats = np.repeat(loosened(capacity, capacity)[:, :, None], slots, axis=2)
         """Free capacity, `loosened`, shape (servers, resources, slots)."""
         self.prices: Floats = np.zeros_like(self.residual)  # changed by `post` alone
-        self._least = cheapest_units(instance, self.prices)
+        self._least = unit_prices_by_slot(instance, self.prices)
 
     def post(self, first: int, prices: Floats) -> None:
         """Change the prices of the slots from `first` on, shape as `residual`."""
         changed = slice(first - 1, first - 1 + prices.shape[2])
         self.prices[:, :, changed] = prices
-        self._least[:, changed] = cheapest_units(self.instance, prices)
+        self._least[:, changed] = unit_prices_by_slot(self.instance, prices)
 
     def cheapest(
         self, table: Modes, *, rate: float = 0.0, limit: float = np.inf, earliest: int = 1,

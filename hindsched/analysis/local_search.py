@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 
 from hindsched.analysis.sweep import check_workers
 from hindsched.analysis.tables import jsonable
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import InputError, SolveFailed, check_type
 from hindsched.instances.base import whole_number
 from hindsched.instances.io import read_json, write_json
 from hindsched.json_types import JsonObject
@@ -73,6 +73,7 @@ def search(
     whole_number("seed", seed, 0)
     if work_limit is not None:
         whole_number("work_limit", work_limit, 1)
+    check_type("time_limit", time_limit, int | float | None, "a number of seconds above 0")
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise InputError("time_limit", time_limit, "must be a number of seconds above 0")
     state = None if folder is None else Path(folder) / STATE

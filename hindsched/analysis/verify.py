@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hindsched import kernel
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import InputError, SolveFailed, check_type
 from hindsched.instances.base import Instance, check_instance
 from hindsched.instances.io import read_json
 from hindsched.json_types import JsonObject
@@ -128,6 +128,7 @@ def verify(
     True
     """
     check_instance(instance)
+    check_type("solution", solution, Solution | dict | str | Path | Document, "a Solution or its file")
     claim = document(solution, "solution")
     if isinstance(solution, Solution):
         if solution.instance.sha256() != instance.sha256():

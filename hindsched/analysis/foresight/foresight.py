@@ -39,7 +39,7 @@ from hindsched.analysis.foresight.search import (
     share_of,
     tree_estimates,
 )
-from hindsched.errors import InputError, SolveFailed
+from hindsched.errors import InputError, SolveFailed, check_type
 from hindsched.instances.base import Instance
 from hindsched.instances.io import write, write_json
 from hindsched.json_types import JsonObject
@@ -328,6 +328,7 @@ def foresight(
     begun = now()
     if policies not in POLICIES:
         raise InputError("policies", policies, f"must be {' or '.join(POLICIES)}")
+    check_type("time_limit", time_limit, int | float, "a number of seconds above 0")
     if not 0 < time_limit < inf:
         raise InputError("time_limit", time_limit, "must be above 0")
     futures = Futures.of(instances, probabilities)

@@ -64,7 +64,7 @@ def said_capacity(gpus: int | None, servers: Any) -> Capacity | None:
         raise InputError("gpus", gpus, "either gpus or servers can be given, not both")
     if servers is None:
         if gpus is not None and (type(gpus) is not int or not 1 <= gpus <= MOST_GPUS):
-            raise InputError("gpus", gpus, f"must be a whole number from 1 to {MOST_GPUS:,}")
+            raise InputError("gpus", repr(gpus), f"must be a whole number from 1 to {MOST_GPUS:,}")
         return None if gpus is None else Capacity(gpus, (), "the user")
     pairs, said_by = servers, "the user"
     if isinstance(servers, str) and os.path.isfile(servers):

@@ -36,7 +36,7 @@ from hindsched.analysis.audit.gang.verdict import (
 )
 from hindsched.analysis.audit.gang.words import cell_text, how_often, plural
 from hindsched.analysis.bounds import Bounds, ratio_text
-from hindsched.errors import InputError
+from hindsched.errors import InputError, check_type
 from hindsched.instances.base import Instance
 from hindsched.instances.gang.from_log import instance_of_log
 from hindsched.instances.gang.instance import KINDS, GangInstance, split_formulation
@@ -243,6 +243,7 @@ def audit(
     >>> hs.audit(log, gpus=2).is_possible
     True
     """  # fmt: skip
+    check_type("time_limit", time_limit, int | float | None, "a number of seconds, at least 0")
     if time_limit is not None and not 0 <= time_limit < float("inf"):
         raise InputError("time_limit", time_limit, "must be a number of seconds, at least 0")
     begin, tell = time.perf_counter(), say or (lambda text: None)

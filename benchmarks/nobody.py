@@ -7,6 +7,7 @@ what was found are written with ``--folders DIR``, for ``hindsched verify``.
 """
 
 import argparse
+import csv
 import json
 import math
 import time
@@ -47,6 +48,7 @@ SEARCHES = {
     DISCOUNT: {},
     "gang/run": {"ranges": {"gpus": 1, "weight": 1}, "jobs": 12, "futures": 10},
     "gang/run, 4 GPUs": {"ranges": {"gpus": 4}, "jobs": 8, "futures": 8},
+    "gang/run, as drawn": {},
 }
 """Family and class of policies, and where futures are drawn."""
 PAPERS = {"oasis": 100.0, "batchsched": 10.31, "astraea": math.inf, "edgecloud": 1.421,
@@ -159,12 +161,10 @@ def best_algorithm(name, here):
     family, policies = name.split(",")[0].split("/")
     here = {one: ratio for one, ratio in here.items() if policies == "run"
             or build_algorithm(family, one, {}).card.commits_at_arrival}  # fmt: skip
-    rows = [line.split(",") for line in WITNESSES.read_text().splitlines()[1:]]
     worst = dict(here)
-    for own, name, *_, first, second, third in rows:
-        if own == family and name in worst:
-            known = [cell for cell in (first, second, third) if cell != "none"]
-            worst[name] = max([worst[name], *(float(c.replace("infinite", "inf")) for c in known)])
+    for row in csv.DictReader(WITNESSES.open()):
+        if row["family"] == family and row["algorithm"] in worst:
+            worst[row["algorithm"]] = max(worst[row["algorithm"]], float(row["found"]))
     for name, ratio in PAPERS.items():
         if name in worst:
             worst[name] = max(worst[name], ratio)
@@ -257,7 +257,7 @@ def main():
         row = kept_of(found, time.process_time() - begun)
         print(name, row, flush=True)
         before = kept.get(name)
-        if is_better := before is None or row["ratio"] > before["ratio"]:
+        if is_better := before is None or row["ratio"] > before["ratio"] or not row["evaluations"]:
             kept[name] = row
         kept[name]["runs"] = 1 if before is None else before.get("runs", 1) + 1
         if is_better and options.folders:

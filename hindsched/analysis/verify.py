@@ -128,7 +128,8 @@ def verify(
     True
     """
     check_instance(instance)
-    check_type("solution", solution, Solution | dict | str | Path | Document, "a Solution or its file")
+    kinds = Solution | dict | str | Path | Document
+    check_type("solution", solution, kinds, "a Solution or its file")
     claim = document(solution, "solution")
     if isinstance(solution, Solution):
         if solution.instance.sha256() != instance.sha256():

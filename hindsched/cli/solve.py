@@ -46,7 +46,8 @@ def solve(
         hs.write_certificate(result.certificate, certificate)
     proof = proof_of(result)
     summary = {**result.to_dict(), "certified": proof == "certificate", "proof": proof}
-    for_people = answer(as_json, summary, hidden=("options", "versions"), instance=instance)
+    hidden = ("options", "versions", "certified")  # `proof` says it too
+    for_people = answer(as_json, summary, hidden=hidden, instance=instance)
     if for_people and result.objective is None and result.bound is not None:
         say(f"no gap: {result.method} found a bound and no schedule to set against it")
     if output is not None and result.solution is None:

@@ -212,7 +212,9 @@ def plot_schedules(audit: Audit) -> Iterator[Axes]:
     parts = [_part(each.solution, members) for each in known]
     last = max(int(part.completions.max()) for part in parts)
     for schedule, part in zip(known, parts, strict=True):
-        ax = plot.gantt(part, most=int(part.instance.job_gpus.max()))
+        with plot.look():
+            ax = plot.new_axes(5.4, min(12.0, 1.3 + 0.22 * len(members)))
+        plot.gantt(part, ax, most=int(part.instance.job_gpus.max()))
         logged = schedule is audit.schedule
         title = "as logged" if logged else f"best schedule ({schedule.name})"
         ax.set_title(title, loc="left")

@@ -69,5 +69,6 @@ def cell_text(name: str, value: object) -> str:
             return f"{float(value) / UNITS['h']:,.4g} GPU-h"
         if name in SHARES:
             return f"{float(value):.1%}"
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+        whole = isinstance(value, int) or abs(value) >= 10_000
+        return f"{value:,.0f}" if whole else f"{value:,.4g}"
     return str(value)

@@ -5,10 +5,9 @@ suite ``small``, and the worst that `hindsched worst` finds in a minute. Other r
 are; older ones were searched for longer.
 """
 
+import csv
 import sys
 from pathlib import Path
-
-import pandas as pd
 
 import hindsched as hs
 from hindsched.instances.catalogue import suite
@@ -26,14 +25,17 @@ def row(family, algorithm):
 
 
 def main():
-    table = pd.read_csv(KEPT, index_col=["family", "algorithm"])
+    with KEPT.open() as stream:
+        header, *lines = csv.reader(stream)
+    kept = {tuple(line[:2]): line[2:] for line in lines}
     for name in sys.argv[1:]:
-        family, algorithm = key = tuple(name.split("/"))
-        table.loc[key] = row(family, algorithm)
-        print(name, *table.loc[key], flush=True)
-    families = {family: place for place, family in enumerate(hs.families())}
-    order = sorted(table.index, key=lambda key: families[key[0]])
-    table.loc[order].to_csv(KEPT)
+        key = tuple(name.split("/"))
+        kept[key] = row(*key)
+        print(name, *kept[key], flush=True)
+        order = sorted(kept, key=lambda key: hs.families().index(key[0]))
+        with KEPT.open("w") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerows([header, *([*key, *kept[key]] for key in order)])
 
 
 if __name__ == "__main__":

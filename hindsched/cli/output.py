@@ -28,7 +28,7 @@ def console(name: str) -> Console:
     stream, says = getattr(sys, name), os.environ.get("COLUMNS", "")
     piped = int(says) if says.isdecimal() and int(says) > 0 else PIPE_COLUMNS
     width = None if stream.isatty() else piped
-    return Console(file=stream, highlight=False, markup=False, width=width)
+    return Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
 
 
 def say(text: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.cli.app import run
+from hindsched.cli.output import tell
 from hindsched.errors import InputError
 from hindsched.instances.io import write_text
 
@@ -22,6 +23,11 @@ def instance(tmp_path):
 
 def solve(instance, *options):
     return run(["solve", str(instance), "--method", "bound", "--time-limit", "0.2", *options])
+
+
+def test_the_name_of_a_class_is_no_picture(capsys):
+    tell("mine.py:A: score 1")
+    assert capsys.readouterr().out == "mine.py:A: score 1\n"
 
 
 def test_a_link_is_followed_and_stays(tmp_path):

@@ -466,7 +466,7 @@ class Judged:
     def looks(self) -> int:
         """How often its intervals have been looked at."""
         seeds = self.run["seeds"] if self.run else 0
-        return max(1, sum(number <= seeds for number in self.plan.looks))
+        return 1 + sum(number < seeds for number in self.plan.looks)
 
     @property
     def next_look(self) -> Plan | None:

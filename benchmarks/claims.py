@@ -69,7 +69,7 @@ TRACE = "philly/philly.csv.gz"
 """Within the folder of the variable HINDSCHED_TRACES."""
 INSTANCES = 200
 """On which each theorem is tried."""
-LOOKS, LOOKS_AT_TRACE = (FULL_SEEDS, 20, 50, 100), (FULL_SEEDS, 9)
+LOOKS, LOOKS_AT_TRACE = (FULL_SEEDS, 10, 20, 50, 100), (FULL_SEEDS, 9)
 """Numbers of seeds after which an interval may decide; ten windows of Philly's trace overlap."""
 MANY_ROWS = 3000
 """Tables with more are stored packed."""

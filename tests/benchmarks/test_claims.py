@@ -278,11 +278,11 @@ def test_seeds_are_added_until_an_interval_decides(script):
     ]
     rows = [script.Row(judged) for judged in listed]
     assert [(plan.figure, plan.seeds) for plan in script.undecided(rows)] == [
-        ("5", 50), ("3", 20), ("4", 9),
+        ("5", 50), ("3", 10), ("4", 9),
     ]  # fmt: skip
-    assert [row.headline.looks for row in rows] == [1, 2, 1, 4, 1]
+    assert [row.headline.looks for row in rows] == [1, 3, 1, 5, 1]
     assert [row.headline.next_look and row.headline.next_look.minutes for row in rows] == [
-        4.0, 1.25, None, None, 20.0,
+        2.0, 1.25, None, None, 10.0,
     ]  # fmt: skip
 
 

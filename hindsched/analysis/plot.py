@@ -20,7 +20,7 @@ import numpy as np
 from hindsched.analysis.tables import job_spans, spans_of
 from hindsched.arrays import Floats
 from hindsched.errors import InputError
-from hindsched.instances.io import write_bytes
+from hindsched.instances.io import instance_class, write_bytes
 from hindsched.solutions.base import Solution
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ LOSSES = (("price of not knowing", 0, 1.0), ("one or the other", 0, 0.35),
           ("own loss", 1, 1.0), ("not proven", 1, 0.35))  # fmt: skip
 LOG_BEYOND, LOG_LEFT = 8.0, 0.92
 ROOM_OF_A_LETTER = 0.011  # of the slots shown: a name that its bar cannot hold is not written
+ENDS = ["ratio_lower", "ratio_upper"]
 SPREAD = 0.3  # of a row's dots to either side of its middle
 LOG_TICKS = [digit * 10.0**power for power in range(9) for digit in (1, 2, 5)]
 
@@ -261,17 +262,17 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
         raise InputError("comparison", type(comparison).__name__, rule)
     frame = comparison if hasattr(comparison, "groupby") else comparison.to_frame()
     frame = frame if family is None or not len(frame) else frame[frame["family"] == family]
-    names = list(dict.fromkeys(frame["algorithm"])) if len(frame) else []
-    if not names:
+    if not len(frame):
         raise InputError("family", family, "must have been compared")
+    frame = _over_seeds(frame)
+    names = list(dict.fromkeys(frame["algorithm"]))
     ax = ax or new_axes(7.2, max(2.2, 1.1 + 0.3 * len(names)))
     instances = list(dict.fromkeys(frame["instance"]))
     offsets = np.linspace(-SPREAD, SPREAD, len(instances)) if len(instances) > 1 else [0.0]
     places = frame["algorithm"].map(names.index) + frame["instance"].map(
         dict(zip(instances, offsets, strict=True))
     )
-    ends = frame[["ratio_lower", "ratio_upper"]].astype(float)
-    ends = ends.where(np.isfinite(ends))
+    ends = frame[ENDS].where(np.isfinite(frame[ENDS]))
     largest = float(np.nanmax([1.0, *ends.to_numpy().ravel()]))
     _log_axis(ax, LOG_LEFT if largest > LOG_BEYOND else 0.98, largest * 1.1)
     whole = ends.dropna()
@@ -285,15 +286,14 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     )  # fmt: skip
     dots.set_urls([f"#{name}" for name in frame["instance"][known.index]])
     for place, name in enumerate(names):
-        intervals = frame.loc[frame["algorithm"] == name, ["ratio_lower", "ratio_upper"]]
-        every = intervals.astype(float).max(axis=1).dropna()
+        every = frame.loc[frame["algorithm"] == name, ENDS].max(axis=1).dropna()
         infinite = int(np.isinf(every).sum())
         if every.size == infinite:
             ax.text(0.15, place, "no finite ratio", color=GREY, va="center", fontsize=8,
                     transform=ax.get_yaxis_transform())  # fmt: skip
         if every.size > 2 and every.median() < math.inf:
             ax.vlines(every.median(), place - 0.4, place + 0.4, color="black", lw=1.6, zorder=4)
-    promises = frame.groupby("algorithm")["theorem"].max() if "theorem" in frame else {}
+    promises = frame.groupby("algorithm")["theorem"].max()
     for place, name in enumerate(names):
         value = promises.get(name, np.nan)
         if value <= largest * 1.1:
@@ -304,6 +304,21 @@ def ratios(comparison: Any, ax: Axes | None = None, *, family: str | None = None
     several = f"{len(instances)} instances"
     ax.set_title(f"{title}: {instances[0] if len(instances) == 1 else several}")
     return ax
+
+
+def _over_seeds(runs: Any) -> Any:
+    """A row an instance: the ratio of the mean objective over its runs, as tables have it."""
+    keys = ["family", "algorithm", "instance"]
+    powers = {family: -1 if instance_class(family).sense == "max" else 1
+              for family in runs["family"].unique()}  # fmt: skip
+    found = runs.reindex(columns=[*keys, *ENDS, "theorem"])
+    found = found.astype(dict.fromkeys([*ENDS, "theorem"], float))
+    found[ENDS] = found[ENDS].pow(found["family"].map(powers), axis=0)
+    groups = found.groupby(keys, sort=False)
+    means = groups[ENDS].agg(lambda ends: ends.mean(skipna=False))  # none where a run has none
+    made = means.join(groups["theorem"].max()).reset_index()
+    made[ENDS] = made[ENDS].pow(made["family"].map(powers), axis=0)
+    return made
 
 
 @look()

@@ -53,6 +53,14 @@ def test_every_picture(name, solution, measured, tmp_path):
     assert mine.has_data()
 
 
+def test_a_dot_is_the_ratio_of_the_mean_over_seeds(measured):
+    fifo = next(row for row in measured.algorithms if row.algorithm == "fifo")
+    assert len(fifo.runs) == 2
+    drawn = [each.get_offsets() for each in hs.plot.ratios(measured).collections]
+    dots = next(places for places in drawn if len(places) == len(measured.algorithms))
+    assert dots[1][0] == pytest.approx(fifo.ratio.interval.upper, rel=1e-6)
+
+
 def test_a_file_of_an_unknown_kind(solution, tmp_path):
     with pytest.raises(InputError, match=r"must end in \.png"):
         hs.plot.save(hs.plot.gantt(solution).figure, tmp_path / "x.docx")

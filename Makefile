@@ -27,7 +27,7 @@ bench: $(VENV)/.installed
 
 # Everything that says whether the code is right.
 test: kernels
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q -m "not nightly"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not nightly"
 
 kernels: $(VENV)/.installed-dev
 	$(BIN)/python tests/fill_kernels.py

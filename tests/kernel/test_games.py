@@ -8,6 +8,7 @@ import json
 import random
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -30,7 +31,7 @@ from tests.brute_force import policies as brute
 from tests.mutations.engine import mutate, places
 from tests.scripts import script
 
-GAMES = 200
+GAMES = 3 * hypothesis.settings.default.max_examples
 SLOTS = {"format": "hindsched/1", "slot_seconds": 1}
 
 

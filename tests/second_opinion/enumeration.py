@@ -12,7 +12,7 @@ from typing import Any
 
 from .milp import Milp, Number, Optimum
 
-MOST_NODES = 20_000
+MOST_NODES = 5_000
 
 Domain = tuple[list[int], list[int]]
 Row = tuple[dict[int, int], int]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
+import hypothesis
 import numpy as np
 import pytest
 
@@ -16,13 +15,13 @@ from hindsched.solvers.door.result import Status
 
 SIZES = {
     "oasis": {"preset": "small", "jobs": 12},
-    "batchsched": {"jobs": 4, "servers": 2},
+    "batchsched": {"jobs": 4, "servers": 2, "worker_types": 1, "ps_types": 1},
     "astraea": {"jobs": 6, "horizon": 8},
     "edgecloud": {"preset": "small", "jobs": 7},
     "mlbroker": {"preset": "small"},
     "gang": {"preset": "small", "jobs": 7},
 }
-STEPS = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 20
+STEPS = hypothesis.settings.default.max_examples
 LAST = 40
 
 

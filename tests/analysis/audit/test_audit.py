@@ -144,7 +144,7 @@ def test_each_level_says_how_it_is_checked(tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(EXAMPLES / "jobs.csv")
-    options = ["--servers", "gpu01=8,gpu02=8", "--time-limit", "30"]
+    options = ["--servers", "gpu01=8,gpu02=8", "--time-limit", "8"]
     assert run(["audit", log, *options, "--json", "-o", str(tmp_path / "out")]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["jobs"] == 5

@@ -56,7 +56,7 @@ def test_a_score_is_the_certified_share_of_the_optimum(scored, folder):
 @pytest.mark.parametrize("family", hs.families())
 def test_nobody_is_above_1_and_hindsight_is_near_it(family, cache):
     own = next(iter(hs.algorithms(family)))
-    found = hs.score(own, family=family, seeds=[5], public_seeds=[], cache=cache)
+    found = hs.score(own, family=family, seeds=[7], public_seeds=[], cache=cache)
     assert 0 < found.combined_score <= 1
     best = found.ladder.set_index("algorithm").loc["hindsight"]
     assert best["score"] > 0.9

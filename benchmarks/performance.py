@@ -47,6 +47,8 @@ CLOSED = 1e-6
 """Relative gap at which an optimum counts as proven."""
 LIMIT = 20.0
 """Seconds of a solve on either side."""
+REPEATS = 5
+"""Runs of either side where others at work would show; the shortest counts."""
 PUBLISHED = {"simulator A": 240_177.8, "simulator B": 258_936.8, "simulator C": 308_889.8}
 """Mean completion times under strict FIFO that three public simulators give for 3,629 jobs."""
 
@@ -121,10 +123,12 @@ def transcribed() -> Iterator[Row]:
     yield timed("astraea: all decisions, 20 jobs, 100 servers", rival, *runs)
     instance = edgecloud.generate("paper", 0, jobs=40, servers=30)
     hs.simulate(instance, "edgecloud")
-    run, whole = seconds(lambda: hs.simulate(instance, "edgecloud"))
-    _, needed = seconds(lambda: edgecloud.Transcription(instance).run())
-    row = timed("edgecloud: all decisions, 40 jobs, 30 servers", "Algorithms 1-5 transcribed",
-                run.seconds, needed)  # fmt: skip
+    runs = [seconds(lambda: hs.simulate(instance, "edgecloud")) for _ in range(REPEATS)]
+    needed = min(seconds(edgecloud.Transcription(instance).run)[1] for _ in range(REPEATS))
+    spent = min(cpu * run.seconds / (run.seconds + run.simulator_seconds) for run, cpu in runs)
+    whole = min(cpu for _, cpu in runs)
+    what = "edgecloud: all decisions, 40 jobs, 30 servers"
+    row = timed(what, "Algorithms 1-5 transcribed", spent, needed)
     yield replace(row, ours=f"{row.ours}, simulated and judged {whole:.3g} s")
     instance = hs.generate("oasis", "paper", 0, jobs=6, servers=20, horizon=40)
     hs.simulate(instance, "oasis")
@@ -138,16 +142,20 @@ def transcribed() -> Iterator[Row]:
 
 def direct() -> Iterator[Row]:
     """The printed programs handed to HiGHS as they are."""
+    within = {"time_limit": LIMIT, "threads": 1}
     for jobs, servers in ((8, 5), (10, 10)):
         size = {"jobs": jobs, "horizon": 10, "servers": servers, "max_duration": 4}
         instance = hs.generate("oasis", "paper", 1, **size)
         program = offline_program(instance, form="printed").pyomo
-        theirs = solve_program(program, SolveOptions(time_limit=LIMIT))
+        hs.certify_optimum(hs.solve(instance, "milp", **within))  # compile
+        ours, spent = seconds(lambda i=instance: hs.solve(i, "milp", **within))
+        certified, more = seconds(lambda r=ours: hs.certify_optimum(r))
+        theirs, needed = seconds(lambda p=program: solve_program(p, SolveOptions(**within)))
+        assert certified.proof == "certificate"
         gap = None if theirs.objective is None else relative(theirs.objective, theirs.bound)
-        what = f"oasis: optimum, {jobs} jobs, {servers} + {servers} servers, {LIMIT:g} s"
-        ours = hs.solve(instance, time_limit=LIMIT)
-        both = (ours.gap, ours.seconds - certifying(ours)), (gap, theirs.seconds)
-        yield raced(what, "the printed program in HiGHS", *both, ours.seconds)
+        what = f"oasis: optimum by `milp`, {jobs} jobs, {servers} + {servers} servers, one thread"
+        both = (ours.gap, spent), (gap, needed)
+        yield raced(what, "the printed program in HiGHS", *both, spent + more)
     for family, settings in (
         ("batchsched", {"jobs": 8, "servers": 3}),
         ("astraea", {"jobs": 10, "tenants": 2, "servers": 8, "horizon": 20, "arrival_span": 6}),

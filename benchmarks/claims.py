@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from growth import GROWTH
 from jinja2 import StrictUndefined, Template
 from printed import differences, words_of
 from properties import PROPERTIES
-from theorems import THEOREMS
+from theorems import LEMMA_FIGURES, THEOREMS
 from verdicts import (
     CONDITIONAL,
     DIRECTION,
@@ -34,7 +35,6 @@ from verdicts import (
     INCONCLUSIVE,
     NOT_APPLICABLE,
     NOT_AT_SCALE,
-    NOT_RUN,
     REPRODUCED,
     THEOREM_HOLDS,
     VACUOUS,
@@ -49,6 +49,7 @@ from verdicts import (
     judge_claim,
     measured,
     measured_words,
+    without_runs,
 )
 
 from hindsched.analysis.figures.base import FULL_SEEDS, Figure, FigureScale, TraceInput, figures
@@ -78,8 +79,11 @@ READINGS = {
     ("batchsched", "alpha-4"): "alpha = 4",
     ("astraea", ""): "times as printed",
     ("astraea", "tenth"): "times x 0.1",
+    ("astraea", "durations"): "Philly's durations",
 }
 """Of what may be read in two ways, by family and the plan's word; the headline's is empty."""
+LEFT_OUT = "tenth"
+"""A reading that the tables have and the page has not."""
 STANDS_FOR = {"batchsched-terminating": "batchsched"}
 """The algorithm of a headline that claims call by the other's name."""
 PART_AXES = ("capacity_fraction", "case")
@@ -88,7 +92,9 @@ PART_AXES = ("capacity_fraction", "case")
 
 def experiments(family: str) -> dict[str, Figure]:
     """Figures of a paper by number, and what this folder adds to them."""
-    return figures(family) | PROPERTIES.get(family, {}) | {"theorems": THEOREMS[family]}
+    added = [table.get(family) for table in (THEOREMS, LEMMA_FIGURES, GROWTH)]
+    own = {figure.number: figure for figure in added if figure is not None}
+    return figures(family) | PROPERTIES.get(family, {}) | own
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,8 @@ class Plan:
         """How the paper is read, where it can be read in two ways."""
         same = [p for p in PLAN if (p.family, p.figure) == (self.family, self.figure)]
         several = len({p.reading for p in same}) > 1
-        return READINGS[self.family, self.reading] if several and not self.traced else ""
+        headline = self.traced and not self.reading
+        return READINGS[self.family, self.reading] if several and not headline else ""
 
     def differences(self, number: str) -> dict[str, tuple[str, str]]:
         """What of a figure's settings is not as printed, with what is printed."""
@@ -138,7 +145,7 @@ class Plan:
     @property
     def command(self) -> str:
         more = "" if self.seeds == FULL_SEEDS else f" --seeds {self.seeds}"
-        if self.figure in ("theorems", *PROPERTIES.get(self.family, {})):
+        if self.figure not in figures(self.family):
             return f"python benchmarks/claims.py --again {self.name}{more}"
         parts = [f"hindsched figure {self.family} {self.figure}"]
         for name, values in self.settings.items():
@@ -171,6 +178,7 @@ FOR_TENANTS = (
     "astraea, lambda 1", "astraea, lambda 2", "batchsche", "batchsche alpha-4",
     "batchsche per-batch", "gandiva-fair", "hived",
 )  # fmt: skip
+AT_ALL_WIDTHS = (*FOR_TENANTS, "gandiva-fair widest", "hived widest")
 AT_THEIR_STRONGEST = (
     "astraea, lambda 1", "astraea, lambda 2", "batchsche", "gandiva-fair", "hived",
     "gandiva-fair widest", "hived widest",
@@ -214,6 +222,8 @@ BY_TIMES = (
     Plan("astraea", "13", 0.6),
     *(Plan("astraea", number, 0.2) for number in ("9", "10", "11", "12", "table-2")),
 )
+WITH_DRAWN_WORK = ("4a", "4c")
+"""Of what runs on Philly, where jobs' work is drawn as in the paper; else it is their duration."""
 TIMES_LONGER = 6
 """A run with the printed times takes about so much longer than with a tenth of them."""
 UNTIL_ALL_END = {"horizon": 6000}
@@ -224,6 +234,13 @@ def with_printed_times(plan: Plan) -> Plan:
     """A plan with the printed times, which runs until jobs have ended."""
     settings = {**plan.settings, **UNTIL_ALL_END}
     return replace(plan, settings=settings, minutes=TIMES_LONGER * plan.minutes)
+
+
+def on_philly(plan: Plan) -> Plan:
+    """A plan on Philly's arrivals, clusters and GPUs, its work and servers as the paper says."""
+    settings = {"servers": 100, **plan.settings, **UNTIL_ALL_END}
+    schemes = FOR_TENANTS if plan.figure in ("4c", "4d") else AT_ALL_WIDTHS
+    return replace(plan, settings=settings, schemes=schemes, traced=True)
 
 
 def terminating(plan: Plan) -> Plan:
@@ -258,8 +275,16 @@ PLAN = (
     Plan("astraea", "5", 4, {"jobs": [5, 15], "servers": [5, 25, 45]}),
     Plan("astraea", "6", 4, {"jobs": [5, 15], "servers": [5, 25, 45]}, FOR_TENANTS),
     *(Plan("astraea", number, 0.2) for number in ("P1", "P2", "P3", "P4")),
+    *(on_philly(plan) for plan in BY_TIMES if plan.figure in WITH_DRAWN_WORK),
     *(
-        Plan("astraea", number, 0.5, traced=True)
+        Plan(
+            "astraea",
+            number,
+            0.5,
+            {"minibatch_scale": None},
+            traced=True,
+            reading="durations" if number in WITH_DRAWN_WORK else "",
+        )
         for number in ("4a", "4b", "4c", "4d", "7", "8", "9", "10", "11", "12", "13")
     ),
     Plan("edgecloud", "4", 0.3, {}, ON_THE_TESTBED),
@@ -279,6 +304,8 @@ PLAN = (
     Plan("mlbroker", "10", 5, {"jobs": [29, 174]}, ("mlbroker",)),
     Plan("mlbroker", "15", 0.3),
     *(Plan(family, "theorems", 4, seeds=INSTANCES) for family in FAMILIES),
+    *(Plan(family, "lemmas", 4, seeds=INSTANCES) for family in LEMMA_FIGURES),
+    *(Plan(family, "time", 2) for family in GROWTH),
 )
 COLUMNS = (
     "name", "family", "figures", "command", "commit", "seeds", "settings", "schemes", "at_scale",
@@ -442,7 +469,7 @@ class Judged:
     @property
     def reading(self) -> str:
         """How the paper is read and whose jobs run, as far as there is more than one way."""
-        jobs = "Philly's jobs" if self.plan.traced else ""
+        jobs = "Philly's jobs" if self.plan.traced and not self.plan.reading else ""
         return jobs or self.plan.reading_words or "drawn jobs"
 
     @property
@@ -522,6 +549,7 @@ class Row:
             f"{row.reading}: {row.word.strip('*')}"
             for row in self.judged[1:]
             if row.results
+            and row.plan.reading != LEFT_OUT
             and row.verdict.word != NOT_AT_SCALE
             and str(row.verdict) != str(self.headline.verdict)
         ]
@@ -547,7 +575,7 @@ def judge(claim: Claim, plan: Plan) -> Judged:
     record = runs().get(plan.name)
     plan = replace(plan, seeds=record["seeds"]) if record else plan
     if claim.measure is None:
-        return Judged(plan, claim, [], ClaimVerdict(NOT_RUN), None, {})
+        return Judged(plan, claim, [], without_runs(claim), None, {})
     differing = {} if claim.theorem is not None else plan.differences(claim.figure)
     if record is None:
         return Judged(plan, claim, [], ClaimVerdict(NOT_AT_SCALE), None, differing)
@@ -603,7 +631,7 @@ def tables(rows: list[Row]) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 SUMMARY = (
     REPRODUCED, CONDITIONAL, DIRECTION, FAILED, INCONCLUSIVE, VACUOUS, THEOREM_HOLDS, VIOLATED,
-    NOT_APPLICABLE, NOT_AT_SCALE, NOT_RUN,
+    NOT_APPLICABLE, NOT_AT_SCALE,
 )  # fmt: skip
 
 
@@ -654,7 +682,7 @@ def failures(rows: list[Row]) -> list[str]:
         alike: dict[tuple[str, ...], list[Judged]] = {}
         for row in own:
             tail = row.claim.words.partition(", ")[2]
-            key = str(row.claim.rule), *row.claim.words.split()[:3], tail
+            key = in_signs(str(row.claim.rule)), *row.claim.words.split()[:3], tail
             alike.setdefault(key, []).append(row)
         said = [
             f"{told_once([*dict.fromkeys(row.claim.words for row in same)])} "
@@ -662,15 +690,24 @@ def failures(rows: list[Row]) -> list[str]:
             for (rule, *_), same in alike.items()
         ]
         place = ", ".join(dict.fromkeys(row.claim.figure for row in own))
-        place += "" if reading == "drawn jobs" else f" ({reading})"
+        short_reading = reading.removesuffix("'s jobs")
+        place += "" if reading == "drawn jobs" else f" ({short_reading})"
         lines.append(f"{place}: {'; '.join(said)}." + (f" *{why}*" if own[0].claim.why else ""))
     by_verdict: dict[str, list[str]] = {}
     for one in shown:
-        if one.verdict.word in (VIOLATED, NOT_APPLICABLE):
+        is_told = one.claim.measure is not None or one.verdict.word == VIOLATED
+        if one.verdict.word in (VIOLATED, NOT_APPLICABLE) and is_told:
             by_verdict.setdefault(str(one.verdict), []).append(one.claim.words)
     for words, theorems in by_verdict.items():
         lines.append(f"{told_once([*dict.fromkeys(theorems)])}: {words}.")
     return lines
+
+
+def in_signs(rule: str) -> str:
+    """A rule as short as it can be written."""
+    for words, sign in {"at most": "<=", "at least": ">=", "below": "<", "above": ">"}.items():
+        rule = rule.replace(words, sign)
+    return rule
 
 
 def common(words: list[list[str]]) -> list[str]:
@@ -698,7 +735,8 @@ def figure_lines(rows: list[Row]) -> list[list[str]]:
     by_figure: dict[str, list[Row]] = {}
     for row in rows:
         if row.claim.measure is not None:
-            by_figure.setdefault(row.claim.figure, []).append(row)
+            where = "theorems" if row.claim.figure in ("lemmas", "time") else row.claim.figure
+            by_figure.setdefault(where, []).append(row)
     lines = []
     for where, (first, *others) in by_figure.items():
         rest = Counter(row.headline.word for row in others)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -137,6 +139,15 @@ def correlation(frame: pd.DataFrame, x: str, y: str, by: str) -> Values:
     }
 
 
+def exponent(frame: pd.DataFrame, y: str, x: str, by: str) -> Values:
+    """Exponent of `y` in `x` in each case, fitted on the log scale."""
+    logs = frame.assign(**{name: np.log(frame[name].astype(float)) for name in (x, y)})
+    return {
+        ((by, key),): float(np.polyfit(rows[x], rows[y], 1)[0])
+        for key, rows in logs.groupby(by, sort=False)
+    }
+
+
 def least_of_the_parts(frame: pd.DataFrame, algorithm: str, part: str, others: list[str]) -> Values:
     """One cost over the least of the others that is above 0, of one algorithm."""
     costs = frame[frame["algorithm"] == algorithm][[part, *others]].mean()
@@ -146,7 +157,7 @@ def least_of_the_parts(frame: pd.DataFrame, algorithm: str, part: str, others: l
 MEASURES: dict[str, Callable[..., Values]] = {
     function.__name__: function
     for function in (
-        against, change, spread, value, quotient, cases, correlation, least_of_the_parts,
+        against, change, spread, value, quotient, cases, correlation, exponent, least_of_the_parts,
     )
 }  # fmt: skip
 
@@ -196,6 +207,13 @@ def _frameworks(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(kind=kind, framework=short.fillna(frame["architecture"]))
 
 
+def _off_peak(frame: pd.DataFrame) -> pd.DataFrame:
+    """Each scheme's last slot in which at least half as many workers run as in its busiest."""
+    peak = frame.groupby("scheme")["utilisation"].transform("max")
+    busy = frame[frame["utilisation"] >= peak / 2]
+    return busy.groupby("scheme", sort=False)["slot"].max().reset_index()
+
+
 def _drop(frame: pd.DataFrame) -> pd.DataFrame:
     """Performance ratio of each scheme with fewest jobs minus that with most, by servers."""
     whole = frame.astype({"performance_lower": float})
@@ -211,6 +229,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "as text": lambda frame, column: frame.astype({column: str}),
     "rows": _case_rows, "timeliness": _class_timeliness, "estimates": _estimates,
     "two over rest": _two_over_rest, "frameworks": _frameworks, "drop": _drop,
+    "off peak": _off_peak,
 }  # fmt: skip
 
 

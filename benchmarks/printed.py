@@ -83,7 +83,8 @@ class RecordedScale(FigureScale):
             model = family_generator(family).trace_settings
             assert model is not None
             defaults = {name: info.default for name, info in model.model_fields.items()}
-            taken = () if "preset" in defaults else BY_THE_TRACE + AS_DRAWN
+            drawn = "preset" in defaults or settings.get("minibatch_scale") is not None
+            taken = ("tenants",) if drawn else BY_THE_TRACE + AS_DRAWN
             whole = {name: value for name, value in whole.items() if name not in taken} | defaults
         self.made.append((preset, {**whole, **settings}))
         return SimpleNamespace(name="", sha256=lambda: "")

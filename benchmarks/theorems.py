@@ -23,11 +23,14 @@ from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot, Ro
 from hindsched.analysis.figures.batchsched.figures import accepted_weight
 from hindsched.analysis.ratio import competitive_ratio, optimum_of
 from hindsched.instances.base import family_module
+from hindsched.instances.batchsched.instance import RING_ALLREDUCE
 from hindsched.instances.modes import Modes
 from hindsched.models.batchsched.offline import build_dual
 from hindsched.models.edgecloud.relaxations import build_ilp_4
+from hindsched.online.astraea.paper import Astraea
 from hindsched.online.batchsched.algorithms import BatchschedOnline
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
+from hindsched.online.simulator import environment_of
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.windows.schedules import cheapest_row
@@ -53,6 +56,12 @@ BY_THE_RUN = ("F, the weights", "lambda rounds", "r2 is free", "the dual (11)",
 ROUNDS = {"batchsched": ("alpha", "alpha"), "astraea": ("rounds", "lambda")}
 POWER = {"utility": "power", "horizon": 2000}
 FEW = {"servers": 5, "horizon": 40}
+ROUND = {"tenants": 1, "arrival_span": 1, "horizon": 16, "jobs": 12}
+STORAGE = {
+    "cloud_upload": (6, 9), "storage_gb": (2, 4), "chunk_gb": (1, 2), "epochs": 2, "update_ms": 0,
+    "minibatch_hours": 1, "minibatches": (1, 4), "gradient_mb": 0,
+}  # fmt: skip
+"""Whole slots a chunk, so that half the epochs take half the slots: speed 2."""
 LIMIT = SolveOptions(time_limit=60)
 
 
@@ -160,6 +169,68 @@ def fast(instance: Any, of: str) -> float:
     return run.fractional_flow / bound / numbers["ratio_for_(4)"] if bound else math.nan
 
 
+def in_rounds(instance: Any, *, as_in_lemma_1: bool = False) -> float:
+    """Problem (4) over what Algorithm 3 earns: in a round over Lemma 3's ratio, or in lambda."""
+    lemma, failing = promise(instance)
+    if any("theta" in name for name in failing):
+        return math.nan
+    algorithm, left, earned = Astraea(), list(instance.jobs), 0.0
+    algorithm.start(environment_of(instance, {}))
+    algorithm.round_base, algorithm.batch = 0, list(instance.jobs)
+    for _ in range(lemma["lambda"] if as_in_lemma_1 else 1):
+        admitted = algorithm.run_round(left, instance.horizon)
+        earned += sum(admission.value for admission in admitted)
+        left = [job for job in left if job not in [admission.job for admission in admitted]]
+    return part_of(instance, earned, 1.0 if as_in_lemma_1 else lemma["sigma"])
+
+
+def stored(instance: Any) -> float:
+    """Theorem 3's total with limited storage: A_online with half the work against (7)."""
+    theorem, failing = promise(instance)
+    if failing:
+        return math.nan
+    half = [job.model_copy(update={"epochs": job.epochs // 2}) for job in instance.jobs]
+    run = hs.simulate(instance.with_jobs(half), "edgecloud")
+    return part_of(instance, run.objective, theorem["value"])
+
+
+def flow(seed: int) -> float:
+    """ILP (4) over MINLP (2), Lemma 1."""
+    instance = hs.generate("edgecloud", "small", seed)
+    least = solve_program(build_ilp_4(instance).model, LIMIT).bound
+    best = hs.solve(instance, options=LIMIT).objective
+    return least / best if least and best else math.nan
+
+
+def sums(seed: int) -> float:
+    """The sum of alpha over that of beta, which is the sum of flow times over chunks: Lemma 4."""
+    run = run_with_speed(hs.generate("edgecloud", "small", seed, servers=1), 0.0)
+    return sum(sum(dispatch.alphas) for dispatch in run.dispatches) / run.average_flow
+
+
+def ring(seed: int) -> float:
+    """What Algorithms 6 and 7 pay for workers of one type over the least of all placements."""
+    random = np.random.default_rng(seed)
+    servers, count = int(random.integers(2, 5)), int(random.integers(1, 5))
+    free, prices = random.integers(0, 5, (2, servers, 2)).astype(float)
+    demand = np.array([1.0, random.integers(0, 3)])
+    cluster: Any = SimpleNamespace(
+        server_capacity=free, worker_demand=demand[None], ps_demand=np.zeros((0, 2)),
+        ps_ratio=np.zeros((1, 0)), has_ps=False,
+    )  # fmt: skip
+    costs = [math.inf]
+    for together in (0, 1):
+        mode = Modes(*(np.array([value]) for value in (0, 0, together, count, 1)))
+        slots = (np.ascontiguousarray(values[:, :, None]) for values in (free, prices))
+        row = cheapest_row(cluster, mode, np.zeros(2), (1, 1), (1, 1), *slots, greedy=True)
+        costs += [] if row is None else [row[0]]
+    fits = np.array([min(f // d for f, d in zip(each, demand, strict=True) if d) for each in free])
+    counts = [y for y in product(range(count + 1), repeat=servers) if sum(y) == count]
+    least = min([float(y @ prices @ demand) for y in map(np.array, counts) if (y <= fits).all()],
+                default=math.inf)  # fmt: skip
+    return 1.0 if min(costs) == least else min(costs) / least if least else math.inf
+
+
 def drawn(family: str, trial: Callable[[Any], float], **settings: Any) -> Callable[[int], float]:
     """A trial on the instance of a seed."""
     return lambda seed: trial(draw(family, seed, **settings))
@@ -186,23 +257,42 @@ TRIALS: dict[str, dict[str, Callable[[int], float]]] = {
     },
     "mlbroker": {"theorem-5": drawn("mlbroker", competitive)},
 }  # fmt: skip
+LEMMAS: dict[str, dict[str, Callable[[int], float]]] = {
+    "batchsched": {
+        "theorem-6": ring, "theorem-7": drawn("batchsched", feasible, architecture=RING_ALLREDUCE),
+    },
+    "astraea": {
+        "lemma-1": drawn("astraea", partial(in_rounds, as_in_lemma_1=True), **ROUND),
+        "lemma-3": drawn("astraea", in_rounds, **ROUND),
+    },
+    "edgecloud": {
+        "lemma-1": flow, "lemma-4": sums, "storage": drawn("edgecloud", stored, **STORAGE),
+    },
+    "mlbroker": {"lemma-1": drawn("mlbroker", feasible)},
+}  # fmt: skip
+"""What came later than the stored rows of `TRIALS`, which are not run again for it."""
 
 
-def run_trials(family: str, scale: FigureScale, on_row: OnRow) -> pd.DataFrame:
+def run_trials(
+    family: str, trials: dict[str, Callable[[int], float]], scale: FigureScale, on_row: OnRow
+) -> pd.DataFrame:
     """A row a theorem and seed."""
 
     def row(name: str, seed: int) -> Row:
-        return {"theorem": name, "seed": seed, "part": TRIALS[family][name](seed)}
+        return {"theorem": name, "seed": seed, "part": trials[name](seed)}
 
     made: list[Row] = []
-    for seed, name in product(range(scale.seeds), TRIALS[family]):
+    for seed, name in product(range(scale.seeds), trials):
         made += scale.once([family, name, seed], partial(row, name, seed))
         on_row(f"{family} {name} seed {seed}")
     return pd.DataFrame(made)
 
 
-THEOREMS = {
-    family: Figure("theorems", "Theorems on instances that meet what they assume",
-                   partial(run_trials, family), Plot("theorem", "part", kind="bars"))
-    for family in TRIALS
-}  # fmt: skip
+def _figures(number: str, title: str, table: Any) -> dict[str, Figure]:
+    bars = Plot("theorem", "part", kind="bars")
+    return {family: Figure(number, title, partial(run_trials, family, trials), bars)
+            for family, trials in table.items()}  # fmt: skip
+
+
+THEOREMS = _figures("theorems", "Theorems on instances that meet what they assume", TRIALS)
+LEMMA_FIGURES = _figures("lemmas", "Lemmas and extensions, the same", LEMMAS)

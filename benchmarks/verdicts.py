@@ -215,8 +215,7 @@ class ClaimVerdict:
         if not differences or self.word not in (REPRODUCED, CONDITIONAL, DIRECTION, FAILED):
             return self
         own = [f"{name} is {value}" for name, value in differences.items()]
-        few = len(own) <= LONGEST_LIST
-        said = ", ".join(own) if few else f"{len(own)} settings are not the printed ones"
+        said = own[0] if len(own) == 1 else f"{len(own)} settings differ"
         word = CONDITIONAL if self.word == REPRODUCED else self.word
         said = said if word == CONDITIONAL else f"where {said}"
         condition = ", ".join(filter(None, (self.condition, said)))
@@ -262,6 +261,19 @@ def judge_claim(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) 
         main = ClaimVerdict(NOT_AT_SCALE)
     beside = {name: verdict for name, verdict in verdicts.items() if verdict.word != NOT_RUN}
     return replace(main, beside=beside)
+
+
+def without_runs(claim: Claim) -> ClaimVerdict:
+    """The verdict on a claim that no run decides, with its reason."""
+    if claim.violated_by:
+        return ClaimVerdict(VIOLATED, f"by {claim.violated_by}")
+    if claim.vacuous:
+        return ClaimVerdict(VACUOUS, f"({claim.vacuous})")
+    return (
+        ClaimVerdict(NOT_APPLICABLE, f"({claim.theorem})")
+        if claim.theorem
+        else ClaimVerdict(NOT_RUN)
+    )
 
 
 def _judge_group(claim: Claim, results: Sequence[CaseResult], at_scale: bool) -> ClaimVerdict:

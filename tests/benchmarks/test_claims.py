@@ -10,6 +10,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from hindsched.instances.catalogue import named_instance
 from tests.scripts import script as load
 
 verdicts, measures = load("verdicts"), load("measures")
@@ -197,6 +198,32 @@ def test_measures_by_hand():
     assert measure(step, frame) == {(): 3.0}
 
 
+def test_an_exponent_is_fitted_and_a_peak_ends_where_half_of_it_is_last_reached():
+    frame = pd.DataFrame(
+        {"size": list("aaabb"), "bound": [1, 2, 4, 1, 9], "seconds": [1.0, 4, 16, 5, 15]}
+    )
+    spec = {"of": "exponent", "y": "seconds", "x": "bound", "by": "size"}
+    fitted = measure(spec, frame)
+    assert fitted[("size", "a"),] == pytest.approx(2)
+    assert fitted[("size", "b"),] == pytest.approx(0.5)
+    busy = {"a": [0.2, 0.8, 0.4, 0.3], "b": [0.1, 0.1, 0.0, 0.05]}
+    rows = [{"scheme": name, "slot": slot, "utilisation": share}
+            for name, shares in busy.items() for slot, share in enumerate(shares, 1)]  # fmt: skip
+    spec = {"table": [["off peak"]], "of": "against", "ours": "a", "rivals": "b", "y": "slot"}
+    assert measure(spec, pd.DataFrame(rows)) == {(): 3 / 4}
+
+
+def test_what_no_run_decides_has_a_reason():
+    asked = claim(None, Rule(high=1))
+    reasons = [
+        ({"violated_by": "hand"}, "violated by hand"),
+        ({"vacuous": "no degree"}, "vacuous (no degree)"),
+        ({"theorem": "hardness"}, "not applicable (hardness)"), ({}, "not measured"),
+    ]  # fmt: skip
+    for given, words in reasons:
+        assert str(verdicts.without_runs(replace(asked, **given))) == words
+
+
 def test_conditions_are_as_short_as_they_can_be():
     cases = [(("x", x), ("y", y)) for x in "ab" for y in "cde"]
     assert condition_of([case for case in cases if case[1][1] != "d"], cases) == "y is c or e"
@@ -295,7 +322,10 @@ def test_settings_are_held_against_the_printed_ones(printed, tmp_path, monkeypat
     assert printed.differences("astraea", "4a", {}) == forgiven
     tenth = printed.differences("astraea", "4a", {"minibatch_scale": 0.1})
     assert tenth == {"minibatch_scale": ("0.1", "1"), **forgiven}
-    assert "epochs" in printed.differences("astraea", "4a", {}, traced=True)
+    drawn = printed.differences("astraea", "4a", {"servers": 100}, traced=True)
+    assert set(drawn) == {"tenants", "negative_revenue"}
+    durations = printed.differences("astraea", "4a", {"minibatch_scale": None}, traced=True)
+    assert {"epochs", "minibatch_scale", "servers"} <= set(durations)
     assert set(printed.differences("oasis", "3", {"servers": 40, "jobs": [9]})) == {"servers"}
     text = (printed.TABLES / "oasis.csv").read_text()
     (tmp_path / "oasis.csv").write_text(text.replace('"[50, 200]"', '"[60, 200]"'))
@@ -320,6 +350,16 @@ def test_stored_verdicts_say_in_which_settings_they_differ(script, family):
         assert row["differs in"] == expected, row["key"]
     differing = kept[kept["differs in"] != ""]
     assert not differing["verdict"].isin(["reproduced", "not reproduced"]).any()
+
+
+def test_lemmas_are_violated_by_the_instances_that_are_kept_for_it():
+    trials = load("theorems")
+    astraea = named_instance("astraea/worst/lemma-1")
+    edgecloud = named_instance("edgecloud/worst/storage")
+    assert trials.in_rounds(astraea, as_in_lemma_1=True) == pytest.approx(1.00364, rel=1e-5)
+    assert trials.in_rounds(astraea) < 1
+    assert trials.stored(edgecloud) == pytest.approx(839 / 184 / 2, rel=1e-6)
+    assert trials.LEMMAS["edgecloud"]["lemma-4"](7) < 1
 
 
 def test_theorems_are_tried_on_instances_that_meet_their_assumptions():

@@ -17,6 +17,7 @@ LISTS = {
     "families": "the problems, each with its formulations",
     "algorithms": "who can be run online, and what it knows",
     "suites": "sets of instances that bench takes",
+    "figures": "figures of the papers that can be drawn again",
     "instances": "names that solve, ratio and every other command take",
     "solvers": "solvers of the offline programs, and which are installed",
 }
@@ -76,6 +77,13 @@ def _list_rows(what: str | None, family: str | None) -> list[JsonObject]:
         case "suites":
             words = families_or_all(family)
             return [{"family": word, "suite": name} for word in words for name in suites(word)]
+        case "figures":
+            from hindsched.analysis.figures.base import figures
+
+            return [
+                {"family": word, "figure": number, "shows": each.title}
+                for word in families_or_all(family) for number, each in figures(word).items()
+            ]  # fmt: skip
         case "instances":
             return list_instances(family)
         case "solvers":

@@ -515,6 +515,8 @@ def input_error(error: ValidationError) -> InputError:
         value, rule = complaint["input"], message[0].lower() + message[1:]
         if kind == "int_type" and place in of_floats:
             rule = "must be a number"  # of either kind: the union complains of both
+        elif kind == "tuple_type":
+            rule = "must be a list"
         elif kind == "missing":
             value, rule = "(absent)", "is required"
         elif kind == "extra_forbidden":

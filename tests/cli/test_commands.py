@@ -113,7 +113,9 @@ def test_settings_reach_the_algorithm(answer):
     assert floored["objective"] != plain["objective"]
 
 
-@pytest.mark.parametrize("what", ["families", "algorithms", "suites", "instances", "solvers"])
+@pytest.mark.parametrize(
+    "what", ["families", "algorithms", "suites", "figures", "instances", "solvers"]
+)
 def test_lists(answer, text, what):
     code, listed = answer("list", what)
     assert code == 0
@@ -147,7 +149,7 @@ def test_list_alone_says_what_can_be_listed(text, answer):
     shown = text("list")
     _, found = answer("list")
     words = [row["list"] for row in found["lists"]]
-    assert words == ["families", "algorithms", "suites", "instances", "solvers"]
+    assert words == ["families", "algorithms", "suites", "figures", "instances", "solvers"]
     assert all(word in shown for word in words)
     assert "engine=" in text("list", "algorithms", "oasis")
 

@@ -215,8 +215,8 @@ class Foresight:
         likely = {n: p for n, p in self.distribution.items() if p >= 0.005}
         mixture = ", ".join(f"{name} {share:.0%}" for name, share in likely.items())
         hardest = f"; the hardest mixture: {mixture}" if mixture else ""
-        if end is not None and (end < 1 if up else end > 1):
-            rounded, sign = (written_up, -1) if up else (written_down, 1)
+        rounded, sign = (written_up, -1) if up else (written_down, 1)
+        if end is not None and sign * (float(rounded(end)) - 1) > 0:
             known = self.certified.get(GUARANTEE)
             known = known if known is not None and sign * (known - 1) > 0 else None
             proof = _proof(rounded(end), None if known is None else rounded(known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import hindsched as hs
 from hindsched.analysis.adversary.folder import verify_adversary
+from hindsched.analysis.bounds import Bounds
 from hindsched.analysis.foresight import foresight as module
 from hindsched.analysis.foresight.folder import read_foresight, verify_foresight
 from hindsched.analysis.foresight.search import peeking
@@ -203,6 +205,13 @@ def test_the_word_nobody_is_of_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "decides" not in "".join(hs.foresight(FUTURES).sentences())
     monkeypatch.setattr(module, "solve_game", lambda *asked: None)
     assert committed().guarantee.upper == pytest.approx(0.6)
+
+
+def test_a_guarantee_that_reads_as_one_is_not_told() -> None:
+    known = hs.foresight(FUTURES)
+    for end, is_told in ((1 + 1e-14, False), (1.001, True)):
+        lines = replace(known, guarantee=Bounds(end, 2.0)).sentences()
+        assert any(line.startswith("No online") for line in lines) == is_told
 
 
 def committed() -> Any:

@@ -178,7 +178,6 @@ FOR_TENANTS = (
     "astraea, lambda 1", "astraea, lambda 2", "batchsche", "batchsche alpha-4",
     "batchsche per-batch", "gandiva-fair", "hived",
 )  # fmt: skip
-AT_ALL_WIDTHS = (*FOR_TENANTS, "gandiva-fair widest", "hived widest")
 AT_THEIR_STRONGEST = (
     "astraea, lambda 1", "astraea, lambda 2", "batchsche", "gandiva-fair", "hived",
     "gandiva-fair widest", "hived widest",
@@ -222,7 +221,7 @@ BY_TIMES = (
     Plan("astraea", "13", 0.6),
     *(Plan("astraea", number, 0.2) for number in ("9", "10", "11", "12", "table-2")),
 )
-WITH_DRAWN_WORK = ("4a", "4c")
+WITH_DRAWN_WORK = ("4a", "4c", "7", "8", "9", "10", "12")
 """Of what runs on Philly, where jobs' work is drawn as in the paper; else it is their duration."""
 TIMES_LONGER = 6
 """A run with the printed times takes about so much longer than with a tenth of them."""
@@ -238,8 +237,9 @@ def with_printed_times(plan: Plan) -> Plan:
 
 def on_philly(plan: Plan) -> Plan:
     """A plan on Philly's arrivals, clusters and GPUs, its work and servers as the paper says."""
-    settings = {"servers": 100, **plan.settings, **UNTIL_ALL_END}
-    schemes = FOR_TENANTS if plan.figure in ("4c", "4d") else AT_ALL_WIDTHS
+    servers = {} if plan.figure == "10" else {"servers": 100}  # Figure 10 varies them
+    settings = {**servers, **plan.settings, **UNTIL_ALL_END}
+    schemes = FOR_TENANTS if plan.figure in ("4c", "4d") else None
     return replace(plan, settings=settings, schemes=schemes, traced=True)
 
 

@@ -24,6 +24,7 @@ from hindsched.errors import HindschedError
 from hindsched.instances.base import Instance
 from hindsched.instances.generators.registry import family_generator
 from hindsched.limits import uncounted
+from hindsched.solvers.door import work
 
 KERNELS = Path(__file__).parent / "kernels"
 QUIET_SECONDS = 1.0
@@ -38,7 +39,7 @@ def compile_first(
     """Run work on a family's tiny instances, unless it is compiled already.
 
     `what` names the work: ``oasis solve``; `jobs` is how many of an instance's are left. What `run`
-    refuses is left to the run that counts, which will refuse it too.
+    refuses is left to the run that counts, which will refuse it too. An interrupt is raised.
     """
     if is_compiled(what):
         return
@@ -49,12 +50,15 @@ def compile_first(
     if is_first:  # what takes a moment is not worth a line
         timer.start()
     _running.append(what)
+    is_done = False
     try:
-        with uncounted():
-            for instance in tiny_instances(family, jobs=jobs):
-                run(instance)
-    except HindschedError:
-        return
+        with work.catch_interrupt() as asked, work.stopping_at_once(work.interruption):
+            with uncounted(), suppress(HindschedError):
+                for instance in tiny_instances(family, jobs=jobs):
+                    run(instance)
+                is_done = True
+            if asked.is_set():  # while a program was built, or where LLVM drops what is raised
+                raise work.interruption()
     finally:
         _running.pop()
         timer.cancel()
@@ -62,6 +66,8 @@ def compile_first(
             _announce(
                 f"compiled in {time.monotonic() - began:.0f} s, which no time of a solve counts"
             )
+    if not is_done:
+        return
     _done.add(what)
     with suppress(OSError):  # where nothing can be written the process remembers
         _mark(what).parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Kernels compile before any clock starts, once a machine."""
 
+import contextlib
 import signal
 import time
 
@@ -55,6 +56,16 @@ def test_ctrl_c_ends_compiling_at_once(fresh, monkeypatch):
         compile_solve("astraea")
     assert went_on == []
     assert not is_compiled("astraea solve")
+
+
+def test_ctrl_c_that_llvm_drops_ends_compiling_for_an_algorithm(fresh, monkeypatch):
+    def compile_slowly(*arguments, **settings):
+        with contextlib.suppress(KeyboardInterrupt):  # as a callback of ctypes does
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_first("astraea astraea", compile_slowly, "astraea")
+    assert not is_compiled("astraea astraea")
 
 
 def test_decisions_and_solves_are_timed_without_the_compiler(fresh, monkeypatch):

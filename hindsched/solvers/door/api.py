@@ -150,15 +150,12 @@ def compile_solve(family: str) -> None:
 
     def run(tiny: Instance) -> None:
         formulation = tiny.check_formulation(None)
-        with work.catch_interrupt() as asked, work.stopping_at_once(work.interruption):
-            _counted(methods(family)["auto"], tiny, formulation, "auto", options, None)
-            for rows in family_solvers(family).tree_layouts(tiny, formulation):
-                # the solve may have ended before any node
-                oracle = RestrictedOracle(build_oracle(tiny, formulation, rows=rows), ())
-                for block in range(oracle.oracle.num_decided):
-                    oracle.best_response(block, np.zeros(oracle.rows.size))
-            if asked.is_set():  # while a program was built
-                raise work.interruption()
+        _counted(methods(family)["auto"], tiny, formulation, "auto", options, None)
+        for rows in family_solvers(family).tree_layouts(tiny, formulation):
+            # the solve may have ended before any node
+            oracle = RestrictedOracle(build_oracle(tiny, formulation, rows=rows), ())
+            for block in range(oracle.oracle.num_decided):
+                oracle.best_response(block, np.zeros(oracle.rows.size))
 
     compile_first(f"{family} solve", run, family)
 

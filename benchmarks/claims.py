@@ -221,8 +221,8 @@ BY_TIMES = (
     Plan("astraea", "13", 0.6),
     *(Plan("astraea", number, 0.2) for number in ("9", "10", "11", "12", "table-2")),
 )
-WITH_DRAWN_WORK = ("4a", "4c", "7", "8", "9", "10", "11", "12", "13")
-"""Of what runs on Philly, where jobs' work is drawn as in the paper; else it is their duration."""
+ON_PHILLY = tuple(plan for plan in BY_TIMES if plan.figure != "table-2")
+"""Figures whose jobs come from a trace in the paper: Table 2 varies the tenants."""
 TIMES_LONGER = 6
 """A run with the printed times takes about so much longer than with a tenth of them."""
 UNTIL_ALL_END = {"horizon": 6000}
@@ -241,6 +241,12 @@ def on_philly(plan: Plan) -> Plan:
     settings = {**servers, **plan.settings, **UNTIL_ALL_END}
     schemes = FOR_TENANTS if plan.figure in ("4c", "4d") else None
     return replace(plan, settings=settings, schemes=schemes, traced=True)
+
+
+def with_durations(plan: Plan) -> Plan:
+    """A plan on Philly's jobs as long as they are there, on all of its servers."""
+    settings = {"minibatch_scale": None}
+    return Plan("astraea", plan.figure, 0.5, settings, traced=True, reading="durations")
 
 
 def terminating(plan: Plan) -> Plan:
@@ -275,18 +281,8 @@ PLAN = (
     Plan("astraea", "5", 4, {"jobs": [5, 15], "servers": [5, 25, 45]}),
     Plan("astraea", "6", 4, {"jobs": [5, 15], "servers": [5, 25, 45]}, FOR_TENANTS),
     *(Plan("astraea", number, 0.2) for number in ("P1", "P2", "P3", "P4")),
-    *(on_philly(plan) for plan in BY_TIMES if plan.figure in WITH_DRAWN_WORK),
-    *(
-        Plan(
-            "astraea",
-            number,
-            0.5,
-            {"minibatch_scale": None},
-            traced=True,
-            reading="durations" if number in WITH_DRAWN_WORK else "",
-        )
-        for number in ("4a", "4b", "4c", "4d", "7", "8", "9", "10", "11", "12", "13")
-    ),
+    *map(on_philly, ON_PHILLY),
+    *map(with_durations, ON_PHILLY),
     Plan("edgecloud", "4", 0.3, {}, ON_THE_TESTBED),
     Plan("edgecloud", "7", 5, {"jobs": [100, 300]}, AT_THE_EDGE),
     Plan("edgecloud", "8", 14, {"servers": [60, 140]}, AT_THE_EDGE),

@@ -425,9 +425,10 @@ def comes_out_again(name: str) -> bool:
     seconds = 60 * record["minutes"] * seeds / record["seeds"]
     settings, schemes = plan.settings, plan.schemes
     if seconds > LONGEST_AGAIN:
-        settings = {axis: values[:1] for axis, values in settings.items()}
+        axes = {axis: values[0] for axis, values in settings.items() if isinstance(values, list)}
+        settings = {**settings, **{axis: [first] for axis, first in axes.items()}}
         whole = len(stored)
-        for axis, (first,) in settings.items():
+        for axis, first in axes.items():
             stored = stored[stored[RENAMED.get(axis, axis)] == first]
         seconds *= len(stored) / whole
     if seconds > LONGEST_AGAIN and "scheme" in stored:

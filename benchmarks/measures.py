@@ -20,11 +20,14 @@ Values = dict[Case, float]
 Spec = Mapping[str, Any]
 
 
-def measure(spec: Spec, frame: pd.DataFrame) -> Values:
-    """Compute a measure from one seed's rows: a value a case."""
+def measure(spec: Spec, frame: pd.DataFrame, every: pd.DataFrame | None = None) -> Values:
+    """Compute a measure from one seed's rows: a value a case. `every` has all seeds' rows."""
     parameters = {name: value for name, value in spec.items() if name not in ("of", "table")}
+    every = frame if every is None else every
     for name, *given in spec.get("table", ()):
-        frame = TABLES[name](frame, *given)
+        frame, every = TABLES[name](frame, *given), TABLES[name](every, *given)
+    if spec["of"] in OF_ALL_SEEDS:
+        parameters["every"] = every
     return MEASURES[spec["of"]](frame, **parameters)
 
 
@@ -41,9 +44,12 @@ def against(
     gather: str = "mean",
     variant: str = "variant",
     minus: bool = False,
+    every: pd.DataFrame | None = None,
 ) -> Values:
     """Ours over (or `minus`) the rival that is `best`, gathered within a case over `over`.
 
+    The best of several rivals is that whose mean over all seeds is, as plots of means show it: the
+    best of each run is nobody's schedule.
     Several of ours, or settings of the rivals, stand under the words that tell them apart (cases
     called `variant` and "the rivals"); a setting that the table lacks has no value. Rivals None
     are all others.
@@ -51,7 +57,7 @@ def against(
     wide = _wide(frame, [*by, *over], column, y)
     if isinstance(rivals, Mapping):
         more: Any = {"column": column, "by": by, "over": over, "best": best, "gather": gather,
-                     "variant": variant, "minus": minus}  # fmt: skip
+                     "variant": variant, "minus": minus, "every": every}  # fmt: skip
         apart: Values = {}
         for word, names in rivals.items():
             has_all = set([names] if isinstance(names, str) else names) <= set(wide.columns)
@@ -59,12 +65,12 @@ def against(
                 apart[(("the rivals", word), *case)] = ratio if has_all else float("nan")
         return apart
     known = [name for name in wide.columns if name != ours] if rivals is None else rivals
-    others = wide[[known] if isinstance(known, str) else list(known)]
-    rival = (
-        others.agg(best, axis=1)
-        if len(others.columns)
-        else others.reindex(columns=["none"])["none"]
-    )
+    others = list([known] if isinstance(known, str) else known)
+    means = _wide(frame if every is None else every, [*by, *over], column, y)[others].T
+    rival = wide.iloc[:, 0] * float("nan")
+    for case, mean in means.dropna(how="all", axis=1).items():
+        if case in rival.index:
+            rival[case] = wide.loc[case, mean.idxmax() if best == "max" else mean.idxmin()]
     values: Values = {}
     for word, name in ({ours: ours} if isinstance(ours, str) else ours).items():
         if name not in wide:
@@ -113,9 +119,11 @@ def value(
     return _gathered(means, by, (), "mean")
 
 
-def quotient(frame: pd.DataFrame, numerator: Spec, denominator: Spec) -> Values:
+def quotient(
+    frame: pd.DataFrame, numerator: Spec, denominator: Spec, every: pd.DataFrame
+) -> Values:
     """One quantity over another, in every case that both have."""
-    above, below = measure(numerator, frame), measure(denominator, frame)
+    above, below = (measure(spec, frame, every) for spec in (numerator, denominator))
     return {
         case: above[case] / below[case] if below[case] else float("nan")
         for case in above
@@ -123,12 +131,12 @@ def quotient(frame: pd.DataFrame, numerator: Spec, denominator: Spec) -> Values:
     }
 
 
-def cases(frame: pd.DataFrame, name: str, each: Mapping[str, Spec]) -> Values:
+def cases(frame: pd.DataFrame, name: str, each: Mapping[str, Spec], every: pd.DataFrame) -> Values:
     """Several measures as the cases of one."""
     return {
         ((name, word), *case): number
         for word, spec in each.items()
-        for case, number in measure(spec, frame).items()
+        for case, number in measure(spec, frame, every).items()
     }
 
 
@@ -160,6 +168,8 @@ MEASURES: dict[str, Callable[..., Values]] = {
         against, change, spread, value, quotient, cases, correlation, exponent, least_of_the_parts,
     )
 }  # fmt: skip
+OF_ALL_SEEDS = ("against", "quotient", "cases")
+"""Measures that look at all seeds' rows, too."""
 
 
 def _compute(frame: pd.DataFrame, formula: str) -> pd.DataFrame:

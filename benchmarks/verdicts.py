@@ -244,7 +244,7 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
     by_case: dict[Case, list[float]] = {}
     seeds = [rows for _, rows in frame.groupby("seed", sort=True)]
     for index, rows in enumerate(seeds):
-        for case, value in measure(claim.measure, rows).items():
+        for case, value in measure(claim.measure, rows, frame).items():
             by_case.setdefault(case, [math.nan] * len(seeds))[index] = float(value)
     is_ratio = 0 not in (claim.rule.low, claim.rule.high)  # differences are held against 0
     return [CaseResult(case, tuple(values), is_ratio) for case, values in by_case.items()]

@@ -194,6 +194,10 @@ def test_measures_by_hand():
         (): 1.5
     }
     assert against(frame, "ours", None, "y", by=["load"], minus=True)[("load", 1),] == 3.0
+    every = pd.concat([frame, frame.assign(y=frame["y"].where(frame["scheme"] != "b", 100))])
+    assert measure({"of": "against", "ours": "ours", "rivals": ["a", "b"], "y": "y"}, frame, every)[
+        ()
+    ] == pytest.approx(against(frame, "ours", "b", "y")[()])
     step = {"of": "value", "table": [["select", "load == load.max()"]], "y": "y", "gather": "max"}
     assert measure(step, frame) == {(): 3.0}
 

@@ -95,7 +95,7 @@ def smaller(picture: str) -> str:
     """A picture in few colours: a third of the bytes."""
     image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
     written = io.BytesIO()
-    image.quantize(COLOURS).save(written, format="PNG", optimize=True)
+    image.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(written, format="PNG", optimize=True)
     return base64.b64encode(written.getvalue()).decode()
 
 

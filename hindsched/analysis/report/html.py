@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from hindsched.instances.catalogue import shown_name
 from hindsched.instances.io import write_text
 from hindsched.json_types import JsonObject, Keywords
 from hindsched.printable import printable
+from hindsched.solutions.base import read_solution
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -72,6 +74,7 @@ def _family(store: ResultStore, comparison: Comparison, verdict: FamilyVerdict) 
         "algorithms": [s for s in comparison.summaries if s.family == verdict.family],
         "standings": comparison.standing_rows(verdict.family) if len(items) > 1 else [],
         "picture": _picture(comparison, verdict.family),
+        "worst": _worst(store, verdict, items),
         "instances": [(item, known[item.instance], _check_command(store, item)) for item in items],
     }
 
@@ -137,6 +140,41 @@ def _picture(comparison: Comparison, family: str) -> str | None:
     frame = comparison.to_frame()
     named = frame.assign(instance=frame["instance"].map(file_name))
     return svg_markup(plot.ratios(named, family=family))
+
+
+def _worst(
+    store: ResultStore, verdict: FamilyVerdict, items: Sequence[InstanceComparison]
+) -> JsonObject | None:
+    """The paper's algorithm, or else the best, where its ratio is worst: drawn above the optimum.
+
+    One axis of slots and one scale of colours serve both pictures.
+    """
+    chosen = verdict.paper or verdict.best
+    if chosen is None or not plot.has_matplotlib():
+        return None
+    solved = [item for item in items if store.solution_file(item.offline) is not None]
+    every = [(row, item) for item in solved for row in item.algorithms]
+    rows = [
+        (row, item)
+        for row, item in every
+        if row.algorithm == chosen.algorithm and row.ratio.interval.lower is not None
+    ]
+    if not rows:
+        return None
+    row, item = max(rows, key=lambda each: each[0].ratio.interval.lower or 0.0)
+    files = [store.solution_file(record) for record in (row.runs[0][0], item.offline)]
+    (instance,) = (each for each in store.instances if each.name == item.instance)
+    schedules = [read_solution(file, instance) for file in files if file is not None]
+    last = max([row["completion"] or 1 for each in schedules for row in each.job_rows()], default=1)
+    axes = [plot.gantt(each) for each in schedules]
+    for each, name in zip(axes, (chosen.label, "the best schedule known"), strict=False):
+        each.set_title(f"{name}: {each.get_title(loc='left').rpartition(': ')[2]}", loc="left")
+        each.set_xlim(0.5, max(last, each.get_xlim()[1] - 0.5) + 0.5)
+    return {
+        "algorithm": chosen.label, "instance": file_name(item.instance),
+        "shown": shown_name(instance), "ratio": row.ratio.interval,
+        "pictures": [svg_markup(each) for each in axes],
+    }  # fmt: skip
 
 
 def svg_markup(axes: Any) -> str:

@@ -23,11 +23,12 @@ Spec = Mapping[str, Any]
 def measure(spec: Spec, frame: pd.DataFrame, every: pd.DataFrame | None = None) -> Values:
     """Compute a measure from one seed's rows: a value a case. `every` has all seeds' rows."""
     parameters = {name: value for name, value in spec.items() if name not in ("of", "table")}
-    every = frame if every is None else every
-    for name, *given in spec.get("table", ()):
-        frame, every = TABLES[name](frame, *given), TABLES[name](every, *given)
     if spec["of"] in OF_ALL_SEEDS:
-        parameters["every"] = every
+        parameters["every"] = frame if every is None else every
+    for name, *given in spec.get("table", ()):
+        frame = TABLES[name](frame, *given)
+        if "every" in parameters:
+            parameters["every"] = TABLES[name](parameters["every"], *given)
     return MEASURES[spec["of"]](frame, **parameters)
 
 
@@ -66,11 +67,12 @@ def against(
         return apart
     known = [name for name in wide.columns if name != ours] if rivals is None else rivals
     others = list([known] if isinstance(known, str) else known)
-    means = _wide(frame if every is None else every, [*by, *over], column, y)[others].T
-    rival = wide.iloc[:, 0] * float("nan")
-    for case, mean in means.dropna(how="all", axis=1).items():
-        if case in rival.index:
-            rival[case] = wide.loc[case, mean.idxmax() if best == "max" else mean.idxmin()]
+    rival = wide[others[0]] if len(others) == 1 else wide.iloc[:, 0] * float("nan")
+    if len(others) > 1:
+        means = _wide(frame if every is None else every, [*by, *over], column, y)[others].T
+        for case, mean in means.dropna(how="all", axis=1).items():
+            if case in rival.index:
+                rival[case] = wide.loc[case, mean.idxmax() if best == "max" else mean.idxmin()]
     values: Values = {}
     for word, name in ({ours: ours} if isinstance(ours, str) else ours).items():
         if name not in wide:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import hindsched as hs
 from hindsched.analysis.tasks import theorem_of
+from hindsched.online.protocol import unmet
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results" / "foresight.md"
@@ -75,7 +76,7 @@ def promised(family, futures):
     """What the paper's theorem promises at most of these futures, and what it lacks on them."""
     theorems = [theorem_of(one, ALGORITHMS[family][0]) for one in futures]
     said = [each for each in theorems if each and each["kind"] == "ratio" and each["value"]]
-    lacking = {a["name"] for each in said for a in each["assumptions"] if not a["holds"]}
+    lacking = {name for each in said for name in unmet(each)}
     return {"theorem": max((each["value"] for each in said), default=None),
             "lacking": sorted(lacking)}  # fmt: skip
 

@@ -22,37 +22,26 @@ import hindsched as hs
 from hindsched.analysis.figures.base import Figure, FigureScale, OnRow, Plot, Row
 from hindsched.analysis.figures.batchsched.figures import accepted_weight
 from hindsched.analysis.ratio import competitive_ratio, optimum_of
-from hindsched.instances.base import family_module
+from hindsched.analysis.tasks import theorem_of
 from hindsched.instances.batchsched.instance import RING_ALLREDUCE
 from hindsched.instances.modes import Modes
 from hindsched.models.batchsched.offline import build_dual
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.online.astraea.paper import Astraea
 from hindsched.online.batchsched.algorithms import BatchschedOnline
+from hindsched.online.edgecloud.algorithms import measure_at_speed
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
+from hindsched.online.protocol import Theorem, unmet
 from hindsched.online.simulator import environment_of
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.families.windows.schedules import cheapest_row
 
 PRICES = {
+    "exchange_gb": 0,
     "gpu_range": (0.0012, 0.0096), "cpu_range": (0.00013, 0.00024), "memory_range": (1e-5, 1e-4),
     "storage_range": (1e-5, 1e-4), "transfer_usd": (1e-5, 2e-5), "deployment_usd": (5e-5, 1e-4),
 }  # fmt: skip
-SETTINGS: dict[str, dict[str, Any]] = {
-    "oasis": {},
-    "batchsched": {"jobs": 4, "worker_types": 1, "ps_types": 1, "chunks": (1, 1), "gpus": (1, 1),
-                   "gradient_mb": (0.001, 0.001), "weight": (5, 9)},
-    "astraea": {"servers": 40, "workers_per_server": (1, 2), "horizon": 600,
-                "utility_origin": "absolute"},
-    "edgecloud": {"edge_upload": (1, 1), "cloud_upload": (1, 1), "ps": (9, 9)},
-    "mlbroker": {"jobs": 12, "exchange_gb": 0, **PRICES},
-}  # fmt: skip
-LARGER = {"oasis": 400, "batchsched": 12}
-"""How many times the capacities of servers are taken, so that jobs are small against them."""
-BY_THE_RUN = ("F, the weights", "lambda rounds", "r2 is free", "the dual (11)",
-              "the algorithm runs at speed", "Lemma 2")  # fmt: skip
-"""Assumptions that the run fulfils by its settings, or that are no condition on instances."""
 ROUNDS = {"batchsched": ("alpha", "alpha"), "astraea": ("rounds", "lambda")}
 POWER = {"utility": "power", "horizon": 2000}
 FEW = {"servers": 5, "horizon": 40}
@@ -65,22 +54,11 @@ STORAGE = {
 LIMIT = SolveOptions(time_limit=60)
 
 
-def draw(family: str, seed: int, **settings: Any) -> Any:
-    """An instance with large servers."""
-    drawn = hs.generate(family, preset="small", seed=seed, **{**SETTINGS[family], **settings})
-    data = drawn.to_dict()
-    for kind in ("servers", "worker_servers", "ps_servers") if family in LARGER else ():
-        for server in data.get(kind, ()):
-            sizes = server["capacity"].items()
-            server["capacity"] = {name: LARGER[family] * amount for name, amount in sizes}
-    return type(drawn).parse(data)
-
-
-def promise(instance: Any) -> tuple[dict[str, Any], list[str]]:
-    """What a family's theorem states for an instance, and which assumptions fail."""
-    theorem = family_module("online", instance.family, "algorithms").theorem(instance)
-    broken = [item["name"] for item in theorem["assumptions"] if not item["holds"]]
-    return theorem, [name for name in broken if not name.startswith(BY_THE_RUN)]
+def promise(instance: Any) -> tuple[Theorem, list[str]]:
+    """What a family's theorem states for an instance, and which assumptions it does not meet."""
+    theorem = theorem_of(instance, instance.family)
+    assert theorem is not None
+    return theorem, unmet(theorem, of_instance=True)
 
 
 def part_of(instance: Any, objective: float, promised: float, *, additive: bool = False) -> float:
@@ -157,16 +135,14 @@ def placement(seed: int) -> float:
 
 
 def fast(instance: Any, of: str) -> float:
-    """A_online at speed 1 + epsilon against the optimum at speed 1 of (4) or of (2)."""
-    theorem, failing = promise(instance)
-    numbers = theorem["quantities"]
-    run = run_with_speed(instance, numbers["epsilon"])
-    if failing:
+    """A_online at speed 2 against the optimum at speed 1 of (4) or of (2)."""
+    total, flow = measure_at_speed(instance, 2.0, LIMIT)
+    if unmet(total.theorem, of_instance=True):
         return math.nan
     if of == "(2)":
-        return part_of(instance, run.total, theorem["value"])
-    bound = solve_program(build_ilp_4(instance).model, LIMIT).bound
-    return run.fractional_flow / bound / numbers["ratio_for_(4)"] if bound else math.nan
+        return part_of(instance, total.value, total.theorem["value"])
+    bound = None if flow.solved is None else flow.solved.bound
+    return flow.value / bound / flow.theorem["value"] if bound else math.nan
 
 
 def in_rounds(instance: Any, *, as_in_lemma_1: bool = False) -> float:
@@ -233,7 +209,7 @@ def ring(seed: int) -> float:
 
 def drawn(family: str, trial: Callable[[Any], float], **settings: Any) -> Callable[[int], float]:
     """A trial on the instance of a seed."""
-    return lambda seed: trial(draw(family, seed, **settings))
+    return lambda seed: trial(hs.generate(family, "small", seed, assumptions=True, **settings))
 
 
 TRIALS: dict[str, dict[str, Callable[[int], float]]] = {
@@ -255,7 +231,7 @@ TRIALS: dict[str, dict[str, Callable[[int], float]]] = {
         "theorem-3": drawn("edgecloud", partial(fast, of="(4)")),
         "theorem-3-total": drawn("edgecloud", partial(fast, of="(2)")),
     },
-    "mlbroker": {"theorem-5": drawn("mlbroker", competitive)},
+    "mlbroker": {"theorem-5": drawn("mlbroker", competitive, **PRICES)},
 }  # fmt: skip
 LEMMAS: dict[str, dict[str, Callable[[int], float]]] = {
     "batchsched": {
@@ -268,7 +244,7 @@ LEMMAS: dict[str, dict[str, Callable[[int], float]]] = {
     "edgecloud": {
         "lemma-1": flow, "lemma-4": sums, "storage": drawn("edgecloud", stored, **STORAGE),
     },
-    "mlbroker": {"lemma-1": drawn("mlbroker", feasible)},
+    "mlbroker": {"lemma-1": drawn("mlbroker", feasible, **PRICES)},
 }  # fmt: skip
 """What came later than the stored rows of `TRIALS`, which are not run again for it."""
 

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +15,19 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from hindsched.analysis.comparison import Comparison, InstanceComparison
+from hindsched.analysis.ratio import FASTER, AlgorithmRatio, optimum_of
 from hindsched.analysis.store import ResultStore
 from hindsched.analysis.sweep import run_tasks
 from hindsched.analysis.tasks import OFFLINE, ONLINE, Contender, Entry, Record, Task, file_name
 from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.base import Instance, check_instance, whole_number
 from hindsched.json_types import Keywords
+from hindsched.online.base import family_online
 from hindsched.online.registry import algorithms, is_registered_name
 from hindsched.solvers.door.options import SolveOptions
 
 DEFAULT_SEEDS = 5
+FASTEST = 1000  # times as fast: beyond, chunks take less time than is told apart
 A_MOMENT, LONGEST_SILENCE = 1.0, 10.0  # seconds between lines about progress
 
 
@@ -104,9 +109,13 @@ def compare(
 
 
 def ratio(
-    instance: Instance, algorithms: Sequence[Contender] | None = None, **arguments: Any
-) -> InstanceComparison:
-    """Competitive-ratio intervals on one instance; the arguments are those of `compare`.
+    instance: Instance, algorithms: Sequence[Contender] | None = None, *,
+    speed: float | None = None, **arguments: Any,
+) -> InstanceComparison:  # fmt: skip
+    """Competitive-ratio intervals on one instance; further arguments are those of `compare`.
+
+    With a `speed`, 1.5 for instance, the paper's algorithm runs once more on machines so many times
+    as fast, against optima at speed 1, where the paper's theorem is of that (edgecloud).
 
     Raises
     ------
@@ -120,6 +129,8 @@ def ratio(
     >>> found.algorithm("oasis").ratio.interval.lower >= 1
     True
     """
+    if speed is not None:
+        _check_speed(instance, speed)
     comparison = compare(instance, algorithms, **arguments).instances[0]
     if "solve_status" not in comparison.offline:
         failure = SolveFailed(str(comparison.offline["error"]))
@@ -127,7 +138,40 @@ def ratio(
         raise failure
     if comparison.contradiction is not None:
         raise SolveFailed(comparison.contradiction)
-    return comparison
+    if speed is None:
+        return comparison
+    rows = [*comparison.algorithms, *_rows_at_speed(comparison, instance, speed)]
+    return replace(comparison, algorithms=rows)
+
+
+def _check_speed(instance: Instance, speed: float) -> None:
+    check_instance(instance)
+    if not isinstance(speed, Real) or not 1 < float(speed) <= FASTEST:
+        raise InputError("speed", speed, f"must be a number above 1 and at most {FASTEST}")
+    if family_online(instance.family).measure_at_speed is None:
+        raise InputError("speed", speed, f"no theorem of {instance.family} is of faster machines")
+
+
+def _rows_at_speed(
+    comparison: InstanceComparison, instance: Instance, speed: float
+) -> Iterator[AlgorithmRatio]:
+    """What the paper's algorithm reaches on faster machines, each against its optimum."""
+    measure = family_online(instance.family).measure_at_speed
+    assert measure is not None
+    options = {name: v for name, v in comparison.offline["settings"].items() if name != "method"}
+    for each in measure(instance, speed, SolveOptions.of(options)):
+        optimum = comparison.optimum
+        if (solved := each.solved) is not None:
+            ends = solved.objective, solved.bound
+            optimum = optimum_of(instance.sense, *ends, solved.status.value, proof="solver")
+        record = {
+            "algorithm": f"{instance.family} at speed {speed:.12g}: {each.quantity}", "seed": 0,
+            "settings": {"speed": speed}, "status": "ok", "error": None, "objective": each.value,
+            "in_feasible_set": False, "theorem": each.theorem,
+        }  # fmt: skip
+        row = AlgorithmRatio.of(instance.name, instance.family, [record], optimum)
+        reason = f"{FASTER} {optimum.interval} ({optimum.proof})"
+        yield replace(row, ratio=replace(row.ratio, reason=reason))
 
 
 def finish(

@@ -30,6 +30,11 @@ INVERSE_NOTE = (
 )
 FORBIDDEN = "may do what the offline problem forbids"
 STAR_NOTE = f"* {FORBIDDEN}: the plain quotient to its optimum, which may be below 1."
+FASTER = "on faster machines than the optimum's:"
+SPEED_NOTE = (
+    "A run on faster machines is no schedule of the instance, and no kernel judges it: checked, in "
+    "floating point, is that machines of this speed can end each chunk when it ends."
+)
 RUN_FACTS = (
     "jobs_completed", "jobs_rejected", "decision_ms_median", "decision_ms_max", "seconds",
 )  # fmt: skip
@@ -281,6 +286,7 @@ class AlgorithmRatio:
                 for record, ratio in self.runs
             ],
             "theorem": self.theorem,
+            "optimum": self.optimum.to_dict(),
             **facts,
         }  # fmt: skip
 

@@ -31,7 +31,7 @@ from hindsched.instances.base import Instance, whole_number
 from hindsched.instances.io import read, read_json, write, write_json, write_text
 from hindsched.instances.search_space import SearchSpace, find_space, leaves, lists
 from hindsched.json_types import Draft, JsonObject, Keywords
-from hindsched.online.protocol import Theorem
+from hindsched.online.protocol import Theorem, unmet
 from hindsched.online.simulator import SimulationResult, simulate
 from hindsched.solutions.base import Solution, write_solution
 from hindsched.solvers.certificates.certificate import Certificate
@@ -303,7 +303,7 @@ class Witness:
         kind, value = self.theorem["kind"], float(self.theorem["value"])
         value_here = (self.ratio.difference.lower or 0.0) if kind == "additive" else self.proven
         is_beyond = value_here > value + AGREEMENT * max(1.0, abs(value))
-        missing = [item["name"] for item in self.theorem["assumptions"] if not item["holds"]]
+        missing = unmet(self.theorem)
         promise = f"he theorem promises at most {value:.6g} ({kind})"
         if missing:
             beyond = "; the witness exceeds it, where it does" if is_beyond else ", and does"

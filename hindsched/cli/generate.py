@@ -17,6 +17,7 @@ def generate(
     preset: Annotated[str | None, opt.option("Preset of the generator; small.")] = None,
     seed: opt.Seed = 0,
     settings: opt.Settings = None,
+    assumptions: opt.Assumptions = False,
     from_trace: opt.Trace = None,
     trace_format: Annotated[
         str | None, opt.option("csv, elasticflow, philly, chronus, ...")
@@ -29,21 +30,29 @@ def generate(
     is_piped = output == "-"
     output = "/dev/stdout" if is_piped else output
     opt.check_targets([from_trace], output=output)
-    values = opt.parse_settings(settings, "family", "preset", "seed", "table")
+    values = opt.parse_settings(settings, "family", "preset", "seed", "table", "assumptions")
     if (from_trace is None) != (trace_format is None):
         rule = "--from-trace and --trace-format need each other"
         raise InputError("trace-format", trace_format or "(absent)", rule)
+    if from_trace is not None and assumptions:
+        raise InputError("assumptions", from_trace, "is for what is drawn, not for a trace")
     if from_trace is not None and trace_format is not None:
         values |= {} if preset is None else {"preset": preset}
         columns = opt.parse_settings(column, where="column")
         instance = _of_trace(family, from_trace, trace_format, columns, seed, values)
     else:
-        instance = hs.generate(family, preset or "small", seed, **values)
+        instance = hs.generate(family, preset or "small", seed, assumptions=assumptions, **values)
     hs.write(instance, output)
     summary = {
         "family": instance.family, "instance": instance.name, "jobs": len(instance.jobs),
         "horizon": instance.horizon, "sha256": instance.sha256(), "file": output,
     }  # fmt: skip
+    if assumptions:
+        from hindsched.analysis.tasks import theorem_of
+        from hindsched.online.protocol import unmet
+
+        failing = unmet(theorem_of(instance, family), of_instance=True)
+        summary["assumptions_that_fail"] = failing if as_json else "; ".join(failing) or "none"
     if is_piped and not as_json:
         show_facts(summary, "stderr")
         return

@@ -13,19 +13,22 @@ def ratio(
     algorithm: opt.Algorithms = None,
     settings: opt.Settings = None,
     time_limit: opt.TimeLimit = None,
+    speed: opt.Speed = None,
     as_json: opt.Json = False,
 ) -> int:
     """Bound the competitive ratio of online algorithms on an instance.
 
-    The time limit is that of the offline solve, and of each run.
+    The time limit is that of each offline solve, and of each run.
     """
-    from hindsched.analysis.ratio import INVERSE_NOTE
+    from hindsched.analysis.ratio import INVERSE_NOTE, SPEED_NOTE
     from hindsched.instances.catalogue import shown_name
+    from hindsched.online.protocol import unmet
 
     instance = opt.load_instance(file)
     comparison = hs.ratio(
-        instance, algorithm, settings=opt.parse_settings(settings), time_limit=time_limit,
-        run_limit=time_limit, threads=1, progress=console("stderr").is_terminal,
+        instance, algorithm, settings=opt.parse_settings(settings, "speed"), speed=speed,
+        time_limit=time_limit, run_limit=time_limit, threads=1,
+        progress=console("stderr").is_terminal,
     )  # fmt: skip
     if as_json:
         emit_json(comparison.to_dict())
@@ -42,6 +45,9 @@ def ratio(
                 "note": row.ratio.reason or "; ".join(row.errors),
             })  # fmt: skip
         show_rows(name, rows)
+        if speed is not None:
+            missing = "; ".join(unmet(comparison.algorithms[-1].theorem)) or "nothing"
+            say(f"{SPEED_NOTE} Of what the theorem assumes, fails: {missing}.")
         say(INVERSE_NOTE)
     for line in comparison.errors:
         say(f"failed: {line}")

@@ -10,7 +10,8 @@ from hindsched.instances.base import Instance, family_module
 from hindsched.json_types import JsonObject
 from hindsched.online.baselines.cluster import BaselineCluster
 from hindsched.online.cluster_state import ClusterState, CommittedRows
-from hindsched.online.protocol import Environment, OnlineAlgorithm, Theorem
+from hindsched.online.protocol import Environment, MeasureAtSpeed, OnlineAlgorithm, Theorem
+from hindsched.solvers.door.options import SolveOptions
 
 Factory = Callable[..., OnlineAlgorithm]
 """A class or function that builds an algorithm; its keyword parameters are the settings."""
@@ -34,6 +35,8 @@ class FamilyOnline:
     """``(instance, **settings)``: exact values of what algorithms are told in advance."""
     theorems: Mapping[str, Callable[[Any], Theorem]] = field(default_factory=dict)
     """By algorithm, what is proven of it on an instance."""
+    measure_at_speed: Callable[[Any, float, SolveOptions], list[MeasureAtSpeed]] | None = None
+    """``(instance, speed, options)``: the paper's algorithm on machines so many times as fast."""
 
 
 def family_online(family: str) -> FamilyOnline:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -22,6 +22,7 @@ from hindsched.instances.base import JobRecord
 from hindsched.solutions.base import Assignment
 
 if TYPE_CHECKING:
+    from hindsched.solvers.door.result import ProgramResult
     from hindsched.solvers.oracles.rows import PriceRow
 
 SEES_ALL, FORECASTS = " (sees all jobs)", " (forecasts)"
@@ -253,18 +254,38 @@ def draws(seed: int, *keys: str) -> np.random.Generator:
 
 
 Theorem: TypeAlias = dict[str, Any]  # what a theorem states, as `theorem_record` makes it
+Assumption: TypeAlias = tuple[str, bool, float | None]
+
+
+class MeasureAtSpeed(NamedTuple):
+    """What a run on faster machines, which is no schedule of the instance, reaches."""
+
+    quantity: str
+    value: float
+    theorem: Theorem  # what it promises at this speed
+    solved: ProgramResult | None = None  # at speed 1 by a program of its own; None: the instance
 
 
 def theorem_record(
-    kind: str, value: float | None, assumed: Iterable[tuple[str, bool, float | None]] = (),
-    **more: object,
+    kind: str, value: float | None, assumed: Iterable[Assumption] = (),
+    beside: Iterable[Assumption] = (), **more: object,
 ) -> Theorem:  # fmt: skip
     """What a theorem states of an instance.
 
-    A value (None where it states nothing) that bounds a ``ratio`` or is ``additive``; its
-    assumptions: name, whether it holds and the number that decides it; and ``quantities``,
-    ``note``, ``warning`` or the numbers behind the value.
+    A value (None where it states nothing) that bounds a ``ratio`` or is ``additive``; what it
+    assumes of the instance and, `beside`, of the run or its own proof: name, whether it holds and
+    the number that decides it; and ``quantities``, ``note``, ``warning`` or the numbers behind the
+    value.
     """
-    keys = "name", "holds", "worst"
-    assumptions = [dict(zip(keys, each, strict=True)) for each in assumed]
+    assumptions = [
+        {"name": name, "holds": holds, "worst": worst, "of_instance": of_instance}
+        for of_instance, listed in ((True, assumed), (False, beside))
+        for name, holds, worst in listed
+    ]
     return {"kind": kind, "value": value, "assumptions": assumptions, **more}
+
+
+def unmet(theorem: Theorem | None, *, of_instance: bool = False) -> list[str]:
+    """Names of the assumptions that do not hold; perhaps only of those `of_instance`."""
+    failing = [each for each in (theorem or {}).get("assumptions", ()) if not each["holds"]]
+    return [each["name"] for each in failing if not of_instance or each["of_instance"]]

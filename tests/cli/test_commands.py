@@ -113,6 +113,21 @@ def test_settings_reach_the_algorithm(answer):
     assert floored["objective"] != plain["objective"]
 
 
+def test_the_paper_s_algorithm_on_faster_machines(answer, capsys, tmp_path):
+    file = str(tmp_path / "x.json")
+    code, made = answer("generate", "edgecloud", "--seed", "3", "--assumptions", "-o", file)
+    assert (code, made["assumptions_that_fail"]) == (0, [])
+    asked = ["ratio", file, "--algorithm", "edgecloud", "--speed", "1.5"]
+    code, found = answer(*asked)
+    assert (code, [row["theorem"]["value"] for row in found["algorithms"]]) == (0, [8, 12, 3])
+    assert found["algorithms"][1]["optimum"] == found["optimum"]
+    assert found["algorithms"][2]["optimum"]["upper"] < found["optimum"]["lower"]
+    assert run(asked) == 0
+    assert "no kernel judges it" in capsys.readouterr().err
+    run(["generate", "edgecloud", "--assumptions", "--set", "edge_upload=[1,5]", "-o", file])
+    assert "fail  chunks become available" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "what", ["families", "algorithms", "suites", "figures", "instances", "solvers"]
 )

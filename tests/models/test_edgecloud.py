@@ -112,6 +112,25 @@ def test_relaxations_are_ordered(tiny):
     assert literal <= moved + 1e-6
 
 
+LATE = dict.fromkeys(range(4), 60)
+
+
+@given(tiny_instances(max_jobs=4, clouds=(None, 0, 0, 1)))
+def test_no_job_of_problem_4_needs_later_slots(tiny):
+    slots = tiny.cloud_slots.tolist()
+    later = build_fractional(tiny, plus=False, edge=slots, last=LATE, integral=True)
+    found = solve_program(build_ilp_4(tiny).pyomo).objective
+    assert found == pytest.approx(solve_program(later.pyomo).objective, abs=1e-6)
+
+
+def test_a_job_of_problem_4_may_wait_for_longer_than_in_problem_2():
+    """In slot 50 the long job has one slot left, which costs 5 / 50 more behind the short one."""
+    jobs = [job("long", 1, 1, 50, 50, {"a": 0}), job("short", 50, 1, 5, 5, {"a": 0})]
+    tiny = instance([{"name": "a", "workers": ["t1"], "ps": ["p"]}], jobs, {"workers": {"t1": 0}})
+    least = sum(range(49)) / 50 + 54 / 50 + sum(range(5)) / 5
+    assert solve_program(build_ilp_4(tiny).pyomo).objective == pytest.approx(least)
+
+
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("ps", [(0, 1), (1, 0), (1, 1)])
 def test_the_parameter_servers_of_locked_jobs_are_taken(formulation, ps):

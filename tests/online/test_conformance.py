@@ -14,6 +14,7 @@ from hindsched.analysis.tasks import theorem_of
 from hindsched.errors import InputError
 from hindsched.instances.base import families_on
 from hindsched.instances.catalogue import KNOWN, named_instance
+from hindsched.instances.generators.registry import family_generator
 from hindsched.online.checks import (
     check_algorithm,
     check_environment,
@@ -25,6 +26,7 @@ from hindsched.online.checks import (
     reveal_slots,
     run_watched,
 )
+from hindsched.online.protocol import unmet
 from hindsched.online.registry import algorithms, build_algorithm, estimates_of
 from hindsched.online.simulator import environment_of, simulate
 
@@ -152,6 +154,24 @@ def test_a_bad_setting_is_named_in_one_line(family, name, setting, value):
         simulate(known(family), name, settings={setting: value})
     assert setting in str(error.value)
     assert "\n" not in str(error.value)
+
+
+WITH_PAPER = [family for family in FAMILIES if family_generator(family).assumptions is not None]
+
+
+@pytest.mark.parametrize("family", WITH_PAPER)
+def test_generators_meet_what_the_theorem_assumes_of_instances(family):
+    for seed in range(100):
+        drawn = hs.generate(family, seed=seed, assumptions=True)
+        assert unmet(theorem_of(drawn, family), of_instance=True) == []
+    assert drawn.name != hs.generate(family, seed=seed).name
+    assert drawn == hs.generate(family, seed=seed, assumptions=True)
+
+
+def test_a_setting_that_contradicts_the_assumptions_is_kept():
+    drawn = hs.generate("mlbroker", assumptions=True, jobs=11)
+    assert len(drawn.jobs) == 11
+    assert unmet(theorem_of(drawn, "mlbroker"), of_instance=True) == ["K R <= number of jobs (12d)"]
 
 
 @pytest.mark.parametrize(("family", "name"), REGISTERED)

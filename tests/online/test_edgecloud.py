@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 
+import hindsched as hs
+from hindsched.analysis.compare import ratio
 from hindsched.errors import Refused, SolveFailed
 from hindsched.instances.io import read
 from hindsched.models.base import dual_program
 from hindsched.models.edgecloud.relaxations import build_fractional
-from hindsched.online.edgecloud.algorithms import theorem
+from hindsched.online.edgecloud.algorithms import measure_at_speed
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
+from hindsched.online.protocol import unmet
 from hindsched.online.registry import algorithms, build_algorithm
 from hindsched.online.simulator import simulate
 from hindsched.solvers.door.api import solve
+from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
+from hindsched.solvers.kernels.edgecloud.preemptive_queue import run_queue
 from tests.strategies.edgecloud import instance, job, tiny_instances
 
 TWO = [
@@ -74,15 +80,14 @@ def test_known_objectives(name, value):
 
 @given(tiny_instances(max_jobs=6, max_chunks=4, clouds=(None, 0)))
 def test_lemma_4_for_the_marginal_increment_and_the_corrected_dual(tiny):
-    """Both in every instance, with uploads that differ by job; in whole slots and real time."""
-    for whole in (True, False):
-        marginal = run_with_speed(tiny, 0.0, increment="marginal", whole_slots=whole)
-        total = sum(sum(d.alphas) for d in marginal.dispatches)
-        assert total == pytest.approx(marginal.average_flow, abs=1e-6)
-        for increment in ("printed", "marginal"):
-            fast = run_with_speed(tiny, 0.5, increment=increment, whole_slots=whole)
-            assert fast.slack >= -1e-9
-            assert fast.bound <= solve_program(build_fractional(tiny).pyomo).objective + 1e-6
+    """Both in every instance, with uploads that differ by job."""
+    marginal = run_with_speed(tiny, 0.0, increment="marginal")
+    total = sum(sum(d.alphas) for d in marginal.dispatches)
+    assert total == pytest.approx(marginal.average_flow, abs=1e-6)
+    for increment in ("printed", "marginal"):
+        fast = run_with_speed(tiny, 0.5, increment=increment)
+        assert fast.slack >= -1e-9
+        assert fast.bound <= solve_program(build_fractional(tiny).pyomo).objective + 1e-6
 
 
 @given(tiny_instances(max_jobs=4, clouds=(None, 0, 1), storage=True))
@@ -99,7 +104,7 @@ def test_the_dual_program_has_the_value_of_the_relaxation(tiny):
 def test_continuous_time_agrees_with_slots(tiny):
     """At speed 1 and whole processing times the event-driven run is the slotted one."""
     for name, increment in (("edgecloud", "printed"), ("edgecloud-marginal", "marginal")):
-        fast = run_with_speed(tiny, 0.0, increment=increment, whole_slots=True)
+        fast = run_with_speed(tiny, 0.0, increment=increment)
         slotted = simulate(tiny, name)
         assert fast.times == pytest.approx(slotted.solution.job_completion_times)
         assert slotted.violations == []
@@ -119,8 +124,7 @@ def test_extra_speed_by_hand():
     fast, plain = run_with_speed(tiny, 0.5), run_with_speed(tiny, 0.0)
     assert fast.times == pytest.approx([4, 2, 1 + 2.5 / 1.5])
     assert plain.times == pytest.approx([6, 2.5, 3.5])
-    quantities = theorem(tiny, 0.5)["quantities"]
-    assert quantities["total_at_this_speed"] == pytest.approx(7 + 2.5 / 1.5)
+    assert fast.total == pytest.approx(7 + 2.5 / 1.5)
     # Q by (5): a finds nothing; b waits for nobody and delays a; c's chunks do not meet.
     alphas = [d.alphas for d in fast.dispatches]
     assert alphas[0] == pytest.approx([3])
@@ -131,6 +135,53 @@ def test_extra_speed_by_hand():
     # alpha'' of b: upload and wait, and the unfinished third of a that it delays.
     assert fast.dispatches[1].corrected_alpha == pytest.approx(1 + 1 / 3)
     assert fast.slack >= -1e-9
+
+
+def test_at_speed_2_a_chunk_takes_half_as_long():
+    """Four slots at speed 1, two at 2; (4) counts the time of the work from 0: 6 / 4 and 1."""
+    found = ratio(instance(ONE, [job("a", 1, 1, 4, 4, {"a": 0})], NO_CLOUD), ["edgecloud"], speed=2)
+    plain, total, flow = found.algorithms
+    assert plain.ratio.interval.upper == pytest.approx(1)
+    assert (total.objective, flow.objective) == (2, 1)
+    assert total.ratio.interval.lower == pytest.approx(0.5)
+    assert flow.optimum.interval.lower == flow.optimum.interval.upper == pytest.approx(1.5)
+    assert total.ratio.starred
+    assert [row.theorem["value"] for row in found.algorithms] == [2, 2, 2]
+    assert "the algorithm runs at speed 2" in unmet(plain.theorem)
+    assert unmet(total.theorem) == ["Lemma 2: the printed dual is feasible"]
+    slower = ratio(example_1(), ["edgecloud"], speed=1.1).algorithms
+    assert [row.theorem["value"] for row in slower] == pytest.approx([4, 22, 11])
+
+
+HALVES = {"epochs": 2, "update_ms": 0, "minibatch_hours": 1, "minibatches": (1, 4),
+          "gradient_mb": 0}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_theorem_3_at_speed_2_is_a_schedule_of_half_the_work(seed):
+    """The kernel judges the schedule; what the theorem promises is kept for (2) and for (4)."""
+    drawn = hs.generate("edgecloud", seed=seed, assumptions=True, **HALVES)
+    half = drawn.with_jobs([each.model_copy(update={"epochs": 1}) for each in drawn.jobs])
+    slotted = runs_well(half, "edgecloud")
+    total, flow = measure_at_speed(drawn, 2.0, SolveOptions())
+    assert total.value == pytest.approx(slotted.objective)
+    assert unmet(total.theorem, of_instance=True) == []
+    assert total.value <= total.theorem["value"] * solve(drawn, "relaxation").bound
+    assert flow.solved.status == "optimal"
+    assert flow.value <= flow.theorem["value"] * flow.solved.bound
+
+
+def test_a_run_that_no_workers_can_make_is_refused(monkeypatch):
+    """Two chunks of 4 slots on one worker at speed 2 do not both end in the third slot."""
+
+    def hurried(queue, now, end, ends):
+        run_queue(queue, now, end, ends)
+        ends[:, 0] = np.minimum(ends[:, 0], 3)
+
+    monkeypatch.setattr("hindsched.online.edgecloud.speed_augmentation.run_queue", hurried)
+    tiny = instance(ONE, [job("a", 1, 2, 4, 4, {"a": 0})], NO_CLOUD)
+    with pytest.raises(SolveFailed, match="lacks 2 slots of work"):
+        run_with_speed(tiny, 1.0)
 
 
 SLOW = ("reoptimise", "dual-price")

@@ -42,6 +42,7 @@ from hindsched.kernel import RefusedFile
 from hindsched.kernel.reading import limited
 from hindsched.models.base import POLICIES, RUN
 from hindsched.models.futures import Futures
+from hindsched.online.protocol import unmet
 from hindsched.online.registry import algorithms
 from hindsched.solvers.door.work import counting
 
@@ -274,7 +275,7 @@ class Adversary:
         known = [each for each in stated if each and each["kind"] == "ratio" and each["value"]]
         if not known:
             return None
-        lacking = {a["name"] for each in known for a in each["assumptions"] if not a["holds"]}
+        lacking = {name for each in known for name in unmet(each)}
         value = max(float(each["value"]) for each in known)
         return {"algorithm": name, "value": value, "lacking": sorted(lacking)}
 

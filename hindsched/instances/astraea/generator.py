@@ -326,9 +326,13 @@ LEVELS: tuple[Draft, ...] = (
     {"jobs": 5, "servers": 3, "worker_types": 2, "ps_types": 2, "workers_per_server": [1, 2]},
 )
 """Of contention, of both utilities, and one with two types each."""
+ASSUMPTIONS: Draft = {
+    "servers": 40, "workers_per_server": (1, 2), "horizon": 1000, "utility_origin": "absolute",
+}  # fmt: skip
 GENERATOR = FamilyGenerator(
     presets=PRESETS,
     generate=generate,
+    assumptions=ASSUMPTIONS,
     from_trace=from_trace,
     trace_settings=TraceSettings,
     suites=suites_of(

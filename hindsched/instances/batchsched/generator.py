@@ -300,9 +300,15 @@ LEVELS = (
     {"jobs": 6, "servers": 2, "horizon": 2},
 )
 """Of contention."""
+ASSUMPTIONS: Draft = {
+    "jobs": 4, "worker_types": 1, "ps_types": 1, "chunks": (1, 1), "gpus": (1, 1),
+    "gradient_mb": (0.001, 0.001), "weight": (5, 9),
+}  # fmt: skip
 GENERATOR = FamilyGenerator(
     presets=PRESETS,
     generate=generate,
+    assumptions=ASSUMPTIONS,
+    enlargement=12,
     from_trace=from_trace,
     trace_settings=TraceSettings,
     suites=suites_of(

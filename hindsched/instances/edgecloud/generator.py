@@ -197,6 +197,7 @@ def _edgecloud_job(
 GENERATOR = FamilyGenerator(
     presets=PRESETS,
     generate=generate,
+    assumptions={"edge_upload": (1, 1), "cloud_upload": (1, 1), "ps": (9, 9)},
     from_trace=from_trace,
     trace_settings=TraceSettings,
     suites=suites_of(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hindsched.errors import InputError
+from hindsched.errors import InputError, check_type
 from hindsched.instances.base import Instance, family_module, whole_number
 from hindsched.instances.generators.ranges import Draws, RowSettings
 from hindsched.json_types import JsonObject, Keywords
@@ -30,6 +30,10 @@ class FamilyGenerator:
     suites: Mapping[str, Suite] = field(default_factory=dict)
     from_trace: Callable[..., Instance] | None = None  # (table, *, jobs, seed, **settings)
     trace_settings: type[RowSettings] | None = None  # what `from_trace` is set by
+    # With these settings, and servers so many times as large, preset ``small`` meets what the
+    # paper's theorem assumes of instances; None without a paper.
+    assumptions: JsonObject | None = None
+    enlargement: int = 1
 
 
 def family_generator(family: str) -> FamilyGenerator:
@@ -43,7 +47,10 @@ def presets(family: str) -> Mapping[str, JsonObject]:
     return family_generator(family).presets
 
 
-def generate(family: str, preset: str = "small", seed: int = 0, **settings: object) -> Instance:
+def generate(
+    family: str, preset: str = "small", seed: int = 0, *, assumptions: Any = False,
+    **settings: object,
+) -> Instance:  # fmt: skip
     """Generate a random instance; the same arguments give the same bytes everywhere.
 
     Parameters
@@ -54,6 +61,9 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
         Name of a preset: a set of settings.
     seed : int
         Seed of the draws, at least 0.
+    assumptions : bool
+        Whether to meet what the paper's theorem assumes of instances, as far as presets and
+        settings let it; `hs.ratio` says of each assumption whether it holds.
     **settings
         Settings in place of the preset's; text is read as JSON where it is JSON.
 
@@ -71,7 +81,26 @@ def generate(family: str, preset: str = "small", seed: int = 0, **settings: obje
     check_preset(family, preset)
     names = {name for preset_settings in presets(family).values() for name in preset_settings}
     values = _plain_settings(settings, names, f"the generator of {family}")
-    return family_generator(family).generate(preset, whole_number("seed", seed, 0), **values)
+    generator, seed = family_generator(family), whole_number("seed", seed, 0)
+    check_type("assumptions", assumptions, bool, "true or false")
+    if not assumptions:
+        return generator.generate(preset, seed, **values)
+    if generator.assumptions is None:
+        raise InputError("assumptions", True, f"{family} has no paper's theorem")
+    drawn = generator.generate(preset, seed, **{**generator.assumptions, **values})
+    return _enlarged(drawn, generator.enlargement)
+
+
+def _enlarged(drawn: Instance, times: int) -> Instance:
+    """The instance with servers so many times as large; its name and provenance say why."""
+    data = drawn.to_dict()
+    kinds = ("servers", "worker_servers", "ps_servers") if times > 1 else ()
+    for server in (server for kind in kinds for server in data.get(kind, ())):
+        sizes = server["capacity"].items()
+        server["capacity"] = {name: times * amount for name, amount in sizes}
+    data |= {"name": f"{drawn.name}-assumptions"}
+    data["provenance"] |= {"assumptions": True}
+    return type(drawn).parse(data)
 
 
 def suites_of(

@@ -246,6 +246,7 @@ SIZES = {"datacenters": 6, "horizon": 10, "jobs": 20, "life_slots": (3, 8)}
 GENERATOR = FamilyGenerator(
     presets=PRESETS,
     generate=generate,
+    assumptions={"jobs": 12},  # K R = 12 in preset ``small``
     suites=suites_of(
         generate,
         small=[("small", seed, level) for seeds, level in SMALL_LEVELS for seed in seeds],

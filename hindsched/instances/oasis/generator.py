@@ -335,6 +335,8 @@ def fit_steps(deadlines: list[float], values: list[float]) -> tuple[float, float
 GENERATOR = FamilyGenerator(
     presets=PRESETS,
     generate=generate,
+    assumptions={},
+    enlargement=400,  # demands are small against capacities
     from_trace=from_trace,
     trace_settings=TraceSettings,
     suites=suites_of(

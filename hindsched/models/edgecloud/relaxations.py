@@ -42,6 +42,7 @@ from hindsched.models.declared import PyomoProgram, Symbol
 from hindsched.models.edgecloud.sets import (
     BYTES_A_CELL,
     EdgecloudNames,
+    flow_time_last_slots,
     places_of,
     relaxation_last_slots,
 )
@@ -128,13 +129,18 @@ class FlowTimeRelaxation(EdgecloudNames, PyomoProgram):
         return prices
 
 
-def build_ilp_4(instance: EdgecloudInstance, *, relax: bool = False) -> FlowTimeRelaxation:
+def build_ilp_4(
+    instance: EdgecloudInstance, *, layout: str = "groups", relax: bool = False
+) -> FlowTimeRelaxation:
     """Build ILP (4) with p(zeta = 1) everywhere, as the paper's Figures 12-13 take it.
 
-    With limited storage it has the rows of (8). `relax` drops integrality (4h).
+    With limited storage it has the rows of (8). `relax` drops integrality (4h); `layout` as in
+    `build_fractional`.
     """
-    slots = instance.cloud_slots.tolist()
-    return build_fractional(instance, plus=False, edge=slots, integral=not relax)
+    slots, last = instance.cloud_slots.tolist(), flow_time_last_slots(instance)
+    return build_fractional(
+        instance, plus=False, layout=layout, last=last, edge=slots, integral=not relax
+    )
 
 
 def build_fractional(

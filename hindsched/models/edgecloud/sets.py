@@ -211,6 +211,25 @@ def relaxation_last_slots(instance: EdgecloudInstance) -> dict[int, int]:
     return last_slots(instance, "literal", Past(open_jobs=list(range(len(instance.jobs)))))
 
 
+def flow_time_last_slots(instance: EdgecloudInstance) -> dict[int, int]:
+    """Last slot that each job needs in problem (4) with p(zeta = 1) everywhere.
+
+    In an unlimited cloud it ends a chunk's slots after its upload. Elsewhere, once all is uploaded,
+    it waits only while all workers of its type are busy, or runs with all its chunks.
+    """
+    if np.isfinite(instance.storage_gb).any():
+        return relaxation_last_slots(instance)
+    kinds = np.array([job.worker_type for job in instance.jobs])
+    slots, begin = instance.cloud_slots, instance.arrivals + instance.cloud_upload
+    work, uploads = instance.chunks * slots, (*instance.upload.T, instance.cloud_upload)
+    ready = instance.arrivals + np.max(uploads, axis=0)
+    for kind in np.unique(kinds):
+        if (in_cloud := instance.cloud_workers(kind)) is not None:
+            workers = in_cloud + len(instance.workers_by_type.get(kind, ()))
+            begin[kinds == kind] = ready.max() + work[kinds == kind].sum() // workers
+    return dict(enumerate((begin + slots - 1).tolist()))
+
+
 def places_of(instance: EdgecloudInstance, layout: str) -> dict[str, tuple[int, ...]]:
     """Edge workers that share a row, by label.
 

@@ -248,7 +248,7 @@ def theorem(instance: AstraeaInstance) -> protocol.Theorem:
     least_value, largest_share = _extremes(instance, jobs, 2**batches, (theta_w, theta_p))
     flat = max(map(_flatness, jobs))
     slots = rounds * 2 ** (batches + 1)
-    assumed: list[tuple[str, bool, float | None]] = [
+    assumed: list[protocol.Assumption] = [
         ("utilities are all linear or all power (Theorem 1)",
          len({job.utility.kind for job in jobs}) == 1, None),
         ("slopes below 0 and intercepts above 0, or exponents above 0 (Theorem 1)", flat < 0, flat),
@@ -258,14 +258,14 @@ def theorem(instance: AstraeaInstance) -> protocol.Theorem:
          least_value >= 1, least_value),
         ("a job takes at most 1 / log2 theta of a type's workers or PSs (Lemma 3)",
          largest_share <= 1, largest_share),
-        ("lambda rounds of Lemma 1 are run (the algorithm's default is 2)",
-         rounds <= 2, float(rounds)),
         ("the horizon is no limit: lambda 2^(L + 1) slots",
          slots <= instance.horizon, float(slots)),
     ]  # fmt: skip
+    enough = "lambda rounds of Lemma 1 are run (the algorithm's default is 2)"
     overflows = log_value is None or log_value > LARGEST_LOG
     return protocol.theorem_record(
         kind, None if log_value is None or overflows else math.exp(log_value), assumed,
+        [(enough, rounds <= 2, float(rounds))],
         log10_value=None if log_value is None else log_value / math.log(10), sigma=sigma,
         theta_workers=theta_w, theta_ps=theta_p, batches=batches, **{"lambda": rounds},
     )  # fmt: skip

@@ -363,16 +363,16 @@ def theorem(instance: BatchschedInstance) -> Theorem:
     share = largest_share((demand, instance.server_capacity) for demand in units)
     # In units of the smallest density every job's least volume satisfies 1 <= w / sum f <= F.
     most = [volumes(instance, modes(instance, job)).max() for job in instance.jobs]
-    thinnest = float((weights / density.min() / most).min())
+    thinnest = float((weights / most).min() / density.min())
     assumed = [
         ("1 <= weight / (resources x slots) <= F for every schedule (Section 5.1)",
          thinnest >= 1.0, 1.0 / thinnest),
         ("demand of a job on a server / capacity <= 1 / log2 lambda (Theorem 3)",
          share <= 1.0 / log_base, share * log_base),
-        ("F, the weights and their minimum are known in advance", False, spread),
     ]  # fmt: skip
+    known = ("F, the weights and their minimum are known in advance", False, spread)
     return theorem_record(
-        "ratio", 4.0 * alpha, assumed, alpha=alpha, alpha_constant=OBSERVED_ALPHA,
+        "ratio", 4.0 * alpha, assumed, [known], alpha=alpha, alpha_constant=OBSERVED_ALPHA,
         alpha_per_batch={str(tau): value for tau, value in per_batch.items()},
         log2_lambda=log_base, max_weight_ratio=gamma,
     )  # fmt: skip

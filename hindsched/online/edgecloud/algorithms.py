@@ -10,7 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from hindsched.errors import InputError
 from hindsched.instances.base import JobRecord
+from hindsched.instances.decimals import exactly
 from hindsched.instances.edgecloud.instance import EdgecloudInstance, EdgecloudJob
 from hindsched.online import protocol
 from hindsched.online.base import FamilyOnline
@@ -28,7 +30,8 @@ from hindsched.solutions.base import Assignment
 from hindsched.solutions.edgecloud.list_schedule import read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
 from hindsched.solvers.base import placing_oracle
-from hindsched.solvers.families.edgecloud.methods import program_columns
+from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.families.edgecloud.methods import program_columns, solve_flow_time
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.oracles.base import PlacingOracle
 
@@ -275,35 +278,51 @@ class EdgeTiresiasL(_AtTheEdge, TiresiasL):
         self.cloud = cloud
 
 
-def theorem(instance: EdgecloudInstance, epsilon: float = 1.0) -> protocol.Theorem:
+def theorem(instance: EdgecloudInstance, speed: float = 1.0) -> protocol.Theorem:
     """Theorem 3: with (1 + epsilon) speed, ``D_max (1 + 1 / epsilon)``-competitive for (2).
 
-    The constant falls as epsilon grows. ``quantities`` holds that for problem (4), ``note`` what
-    the printed proof leaves open.
+    Stated for the epsilon of the `speed` at which A_online runs, or for 1 where that is 1. The
+    constant falls as epsilon grows. ``quantities`` holds that for problem (4), ``note`` what the
+    printed proof leaves open.
     """
     if not instance.jobs:
         return protocol.theorem_record("ratio", None, quantities={})
-    chunks = int(instance.chunks.max())
+    chunks, epsilon = int(instance.chunks.max()), float(exactly(speed) - 1) or 1.0
     constant = 1 + 1 / epsilon
     swapped = _overtaking(instance)
     short = _missing_ps(instance)
     assumed = [
-        (f"the algorithm runs at speed {1 + epsilon:g}", False, 1.0),
         ("chunks become available in the order of arrival on every worker", swapped == 0, swapped),
         ("a PS is free whenever a job runs", short == 0, short),
+    ]
+    beside = [
+        (f"the algorithm runs at speed {1 + epsilon:.12g}", speed > 1, speed),
         ("Lemma 2: the printed dual is feasible", False, None),
     ]
     note = (
         "The printed proof does not establish the constant: Lemma 2's dual is infeasible and "
-        "Lemma 4 needs the second assumption. The corrected dual is feasible but proves less."
+        "Lemma 4 needs the order of arrival. The corrected dual is feasible but proves less."
     )
-    quantities = {
-        "epsilon": epsilon, "ratio_for_(4)": constant, "D_max": chunks,
-        "total_at_this_speed": run_with_speed(instance, epsilon).total,
-    }  # fmt: skip
+    quantities = {"epsilon": epsilon, "ratio_for_(4)": constant, "D_max": chunks}
     return protocol.theorem_record(
-        "ratio", chunks * constant, assumed, quantities=quantities, note=note
+        "ratio", chunks * constant, assumed, beside, quantities=quantities, note=note
     )
+
+
+def measure_at_speed(
+    instance: EdgecloudInstance, speed: float, options: SolveOptions
+) -> list[protocol.MeasureAtSpeed]:
+    """Theorem 3's two quantities of A_online at a speed above 1."""
+    if np.isfinite(instance.storage_gb).any():
+        raise InputError("speed", speed, "is for servers without limits of storage (problem (2))")
+    run, stated = run_with_speed(instance, float(exactly(speed) - 1)), theorem(instance, speed)
+    of_4 = {**stated, "value": stated["quantities"].get("ratio_for_(4)")}
+    total, flow = "total completion time, problem (2)", "fractional flow time, problem (4)"
+    solved = solve_flow_time(instance, options)
+    return [
+        protocol.MeasureAtSpeed(total, run.total, stated),
+        protocol.MeasureAtSpeed(flow, run.fractional_flow, of_4, solved),
+    ]
 
 
 def _overtaking(instance: EdgecloudInstance) -> int:
@@ -342,4 +361,5 @@ ONLINE = FamilyOnline(
     committed_rows=this_slot,  # what has begun in the cloud goes on; the rest stays open
     build_cluster=EdgecloudCluster,
     theorems={"edgecloud": theorem},
+    measure_at_speed=measure_at_speed,
 )

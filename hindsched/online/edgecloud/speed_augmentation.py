@@ -1,22 +1,22 @@
 """A_online with (1 + epsilon) speed, event-driven and in continuous time.
 
-An analysis device (Definition 1), no ratio's numerator. Rounding up to whole slots would destroy
-it, so a chunk takes ``E B / (n_j (1 + epsilon))`` exactly; uploads are not faster.
+An analysis device (Definition 1), no schedule of the instance. Rounding up to whole slots would
+destroy it, so a chunk takes ``E B / (n_j (1 + epsilon))`` exactly; uploads are not faster. A PS is
+taken to be free, and storage to be unlimited.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hindsched.arrays import Floats, Ints
-from hindsched.errors import InputError
+from hindsched.errors import InputError, SolveFailed
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
 from hindsched.online.edgecloud.dispatch import Dispatch, Dispatcher, Increment
-from hindsched.solvers.kernels.edgecloud.preemptive_queue import run_queue
+from hindsched.solvers.kernels.edgecloud.preemptive_queue import TINY, run_queue
 
 
 @dataclass(frozen=True)
@@ -45,25 +45,19 @@ class SpeedRun:
 
 
 def run_with_speed(
-    instance: EdgecloudInstance, epsilon: float, *, increment: Increment = "printed",
-    whole_slots: bool = False,
-) -> SpeedRun:  # fmt: skip
+    instance: EdgecloudInstance, epsilon: float, *, increment: Increment = "printed"
+) -> SpeedRun:
     """Run A_online, by either increment of `Dispatcher`, with (1 + epsilon) speed.
 
-    With `whole_slots` the processing times are those of the slotted model, rounded, over the speed.
+    `SolveFailed` if no workers of that speed can end the chunks so.
     """
     if not 0 <= epsilon < math.inf:
         raise InputError("epsilon", epsilon, "must be at least 0")
     arrival, chunks = instance.arrivals.astype(float), instance.chunks
-    works: list[Any] = [instance.edge_slots, instance.cloud_slots]
-    if not whole_slots:
-        works = [
-            [
-                record.exact_chunk_slots(instance.slot_seconds, in_cloud=where)
-                for record in instance.jobs
-            ]
-            for where in (False, True)
-        ]
+    works = (
+        [job.exact_chunk_slots(instance.slot_seconds, in_cloud=where) for job in instance.jobs]
+        for where in (False, True)
+    )
     edge, cloud = (np.array(work, dtype=float) / (1.0 + epsilon) for work in works)
     dispatcher = Dispatcher(instance.with_jobs(()), increment)
     dispatched: dict[int, Dispatch] = {}
@@ -84,6 +78,7 @@ def run_with_speed(
         queue = np.column_stack((D * p, ready[local], p, p, 1.0 / D, job[local].astype(float)))
         served = np.zeros((len(local), 2))
         run_queue(queue, 0.0, np.inf, served)
+        _check_ends(ready[local], p, served[:, 0])
         end[local], middle[local] = served[:, 0], served[:, 1] / p
     away = [(j, *times) for j, dispatch in dispatched.items() for _, *times in dispatch.cloud]
     in_cloud, begun, ended = np.array(away, dtype=float).reshape(-1, 3).T
@@ -99,6 +94,20 @@ def run_with_speed(
     bound = float((alpha * chunks).sum()) - flow / (1.0 + epsilon)
     slack = _worst_slack(instance, alpha, edge, (worker, job, end))
     return SpeedRun(epsilon, times, dispatches, bound, slack, flow, fractional)
+
+
+def _check_ends(ready: Floats, work: Floats, ends: Floats) -> None:
+    """Refuse chunks of one worker that cannot all end so, each ready at a time, with so much work.
+
+    A worker that preempts can do it iff between any two times it has no more work than they are
+    apart, of chunks that are ready and end between them.
+    """
+    order = np.argsort(ends)
+    for begin in np.unique(ready):
+        between = order[ready[order] >= begin]
+        late = begin + np.cumsum(work[between]) - ends[between]
+        if late.max() > TINY * (len(ends) + ends.max()):
+            raise SolveFailed(f"A_online at this speed lacks {late.max():.3g} slots of work")
 
 
 def _worst_slack(

@@ -229,16 +229,18 @@ def theorem(instance: MlbrokerInstance, epsilon: float = 0.01) -> Theorem:
         ("K R <= number of jobs (12d)", tiers <= jobs, tiers - jobs),
         ("every centre has data of every job in every slot (lambda is finite)",
          least is not None and least > 0, least),
+    ]  # fmt: skip
+    beside = [
         ("the dual (11) of Theorem 3's proof obeys weak duality", False, None),
         ("r2 is free of units", False, None),
-    ]  # fmt: skip
+    ]
     quantities = {"r1": r1(epsilon), "r2_paper": second["r2"], "lambda": second["lambda"],
                   "epsilon": epsilon}  # fmt: skip
     warning = (
         "r2 as printed depends on the currency and on the unit of data; it bounds nothing and is "
         "shown only because the paper states it"
     )
-    return theorem_record("ratio", value, assumed, quantities=quantities, warning=warning)
+    return theorem_record("ratio", value, assumed, beside, quantities=quantities, warning=warning)
 
 
 ONLINE = FamilyOnline(

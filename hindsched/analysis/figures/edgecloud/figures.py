@@ -15,13 +15,12 @@ import pandas as pd
 
 from hindsched.analysis.figures import base
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.simulator import SimulationResult
 from hindsched.solvers.door.api import solve
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.work import UNIT_SECONDS, counting
+from hindsched.solvers.families.edgecloud.methods import solve_flow_time
 
 RIVALS = base.schemes_of(
     {
@@ -98,7 +97,7 @@ def _bounds(instance: EdgecloudInstance, scale: base.FigureScale) -> tuple[Any, 
     """ILP (4) at zeta = 1, the certified LP (4)+, and the most chunks of a job."""
     options = SolveOptions(time_limit=UNIT_SECONDS * scale.pick(6000, 300), gap=1e-3)
     with counting():  # work decides, no clock
-        program = solve_program(build_ilp_4(instance).model, options)
+        program = solve_flow_time(instance, options)
     return program, solve(instance, "relaxation"), int(instance.chunks.max())
 
 

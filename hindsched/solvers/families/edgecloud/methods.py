@@ -6,6 +6,8 @@ proves at least as much; bounds by prices begin from them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,15 +16,15 @@ from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
-from hindsched.models.edgecloud.relaxations import build_fractional
-from hindsched.models.edgecloud.sets import last_slots, relaxation_last_slots
+from hindsched.models.edgecloud.relaxations import build_fractional, build_ilp_4
+from hindsched.models.edgecloud.sets import flow_time_last_slots, last_slots, relaxation_last_slots
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule, read_past
 from hindsched.solvers.base import Method, build_oracle
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.door.result import Progress, Result, Status, StoppedBy
+from hindsched.solvers.door.result import ProgramResult, Progress, Result, Status, StoppedBy
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle, EdgecloudServers
 from hindsched.solvers.families.edgecloud.priced_rows import last_priced_slot
 from hindsched.solvers.methods.auto import generic_methods
@@ -37,9 +39,8 @@ LATER = 6.0
 """How many slots later a slot of work a worker lets a job come in its turn: short jobs first."""
 
 
-def lp_layout(instance: EdgecloudInstance) -> str:
-    """``groups`` where LP (4)+ stays small enough for it, else ``types``."""
-    last = relaxation_last_slots(instance)
+def lp_layout(instance: EdgecloudInstance, last: Mapping[int, int]) -> str:
+    """``groups`` where LP (4)+ up to last slots stays small enough for it, else ``types``."""
     columns = sum(
         (last[j] - job.arrival + 1) * len(instance.places(job))
         for j, job in enumerate(instance.jobs)
@@ -54,9 +55,9 @@ def solve_lp(
 
     A program that the limit or Ctrl-C ended leaves prices of 0, and ``unfinished`` says why.
     """
-    layout = lp_layout(instance)
-    oracle = EdgecloudOracle(instance, formulation, layout)
     last = relaxation_last_slots(instance)
+    layout = lp_layout(instance, last)
+    oracle = EdgecloudOracle(instance, formulation, layout)
     if not (np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any()):
         # without limits of storage a list schedule ends soon enough
         ends = list_schedule(instance, read_past(instance, None))[0].values()
@@ -83,6 +84,14 @@ def lp_4_plus(
     """Certify the duals of LP (4)+; also the program's value, layout and columns."""
     oracle, prices, details = solve_lp(instance, formulation, options)
     return certify(oracle, prices, "lp-dual"), details
+
+
+def solve_flow_time(instance: EdgecloudInstance, options: SolveOptions) -> ProgramResult:
+    """Solve ILP (4) at zeta = 1; where it is large, its relaxation, which bounds it from below."""
+    if lp_layout(instance, flow_time_last_slots(instance)) == "groups":
+        return solve_program(build_ilp_4(instance).model, options)
+    relaxed = solve_program(build_ilp_4(instance, layout="types", relax=True).model, options)
+    return replace(relaxed, status=Status.NO_SOLUTION, objective=None)
 
 
 def duals_of_lp(

@@ -1,7 +1,7 @@
 """Figures 2-12 of batchsched's paper as experiments, with the ranges of its Section 7.
 
 The paper's A_online is ``batchsched-terminating`` as its simulations run it (alpha by (6) a batch,
-which ends when all of it is planned), and ``batchsched`` with alpha = 4. Beside them stand the
+which ends when all of it is planned), and ``batchsched`` with alpha = 4 or 1. Beside them stand the
 exact and the work-conserving variants and plain list scheduling (``wspt``), which the paper leaves
 out; preemptive and elastic rivals are outside the problem's feasible set and marked so. The paper's
 cluster is 0.2-0.5 of the summed ideal demand, where hardly a job waits: Figures 2, 3, 5, 6, 9 and
@@ -36,11 +36,19 @@ from hindsched.online.simulator import SimulationResult, environment_of, simulat
 
 RESTORE = 2  # slots in which a preempted job trains nothing when it goes on
 LEFT_SHIFT = "batchsched-adaptive, left shift"
-VARIANTS = base.schemes_of(
-    ("batchsched", "batchsched-terminating", "batchsched-exact", "batchsched-adaptive"), "algorithm"
+A_ONLINE = base.schemes_of(
+    {
+        "batchsched": ("batchsched", {}),
+        "batchsched alpha-1": ("batchsched", {"alpha": 1}),
+        "batchsched-terminating": ("batchsched-terminating", {}),
+    },
+    "algorithm",
 )
+EXACT, ADAPTIVE = base.schemes_of(("batchsched-exact", "batchsched-adaptive"), "algorithm")
+VARIANTS = (*A_ONLINE, EXACT, ADAPTIVE)
 SCHEMES = (
-    *base.schemes_of(("batchsched", "batchsched-terminating", "batchsched-adaptive"), "algorithm"),
+    *A_ONLINE,
+    ADAPTIVE,
     base.Scheme({"algorithm": LEFT_SHIFT}, "batchsched-adaptive", {"left_shift": True}),
     *base.schemes_of(
         {
@@ -117,7 +125,7 @@ def _compile_both() -> None:
     for architecture in BOTH:
         tiny = generate("batchsched", "small", 0, architecture=architecture)
         for scheme in VARIANTS:
-            simulate(tiny, scheme.algorithm)
+            simulate(tiny, scheme.algorithm, settings=scheme.settings)
 
 
 def _by_type(frame: pd.DataFrame) -> pd.DataFrame:
@@ -213,7 +221,7 @@ FIGURES = [
         "9", "One worker type forced against free choice, both architectures",
         _cost_sweep(
             {"fixed_worker_type": ((*range(1, len(EC2_WORKERS) + 1), None), (1, 4, None))},
-            BOTH, SCHEMES[:3], finish=_by_type, quick={"ec2_workers": True}, ec2_workers=True,
+            BOTH, SCHEMES[:4], finish=_by_type, quick={"ec2_workers": True}, ec2_workers=True,
         ),
         base.Plot("fixed_worker_type", "objective", kind="bars", panels="capacity_fraction"),
     ),

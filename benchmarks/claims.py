@@ -495,8 +495,8 @@ class Judged:
 
     @property
     def next_look(self) -> Plan | None:
-        """With more seeds, and its minutes, where it is inconclusive; None where none comes."""
-        if self.run is None or INCONCLUSIVE not in str(self.verdict):
+        """With more seeds, and its minutes, where an interval is open; None where none comes."""
+        if self.run is None or not self.verdict.is_open:
             return None
         seeds, minutes = self.run["seeds"], self.run["minutes"]
         more = next((number for number in self.plan.looks if number > seeds), None)

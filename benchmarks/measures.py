@@ -1,4 +1,4 @@
-"""Quantities that claims are about, as data: computed from one seed's rows of a figure's table.
+"""Quantities that claims are about, as data: computed from a figure's table, seed by seed.
 
 A measure is an object of a claims file, ``{"of": NAME, ...}`` with the parameters of the function
 of that name below. Its ``table``, if it has one, lists steps that make another table first, each
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Case = tuple[tuple[str, Any], ...]  # under what a value was measured: names and values
-Values = dict[Case, float]
+Values = dict[Case, Any]  # of a case: a series with a value a seed
 Spec = Mapping[str, Any]
 
 
-def measure(spec: Spec, frame: pd.DataFrame, every: pd.DataFrame | None = None) -> Values:
-    """Compute a measure from one seed's rows: a value a case. `every` has all seeds' rows."""
+def measure(spec: Spec, frame: pd.DataFrame) -> Values:
+    """Compute a measure: in each case a value a seed."""
     parameters = {name: value for name, value in spec.items() if name not in ("of", "table")}
-    if spec["of"] in OF_ALL_SEEDS:
-        parameters["every"] = frame if every is None else every
     for name, *given in spec.get("table", ()):
         frame = TABLES[name](frame, *given)
-        if "every" in parameters:
-            parameters["every"] = TABLES[name](parameters["every"], *given)
     return MEASURES[spec["of"]](frame, **parameters)
+
+
+def is_ratio(spec: Spec) -> bool:
+    """Whether a measure is a ratio of two that are measured, not a number as it is drawn."""
+    if spec["of"] == "cases":
+        return all(map(is_ratio, spec["each"].values()))
+    return spec["of"] in ("against", "change", "quotient") and not spec.get("minus")
 
 
 def against(
@@ -42,45 +45,29 @@ def against(
     by: Sequence[str] = (),
     over: Sequence[str] = (),
     best: str = "max",
-    gather: str = "mean",
     variant: str = "variant",
     minus: bool = False,
-    every: pd.DataFrame | None = None,
 ) -> Values:
-    """Ours over (or `minus`) the rival that is `best`, gathered within a case over `over`.
+    """Ours over (or `minus`) the rival that is `best`, in each case of `by` the mean over `over`.
 
     The best of several rivals is that whose mean over all seeds is, as plots of means show it: the
     best of each run is nobody's schedule.
     Several of ours, or settings of the rivals, stand under the words that tell them apart (cases
-    called `variant` and "the rivals"); a setting that the table lacks has no value. Rivals None
-    are all others.
+    called `variant` and "the rivals"); rivals that the table lacks have no value. Rivals None are
+    all others.
     """
     wide = _wide(frame, [*by, *over], column, y)
-    if isinstance(rivals, Mapping):
-        more: Any = {"column": column, "by": by, "over": over, "best": best, "gather": gather,
-                     "variant": variant, "minus": minus, "every": every}  # fmt: skip
-        apart: Values = {}
-        for word, names in rivals.items():
-            has_all = set([names] if isinstance(names, str) else names) <= set(wide.columns)
-            for case, ratio in against(frame, ours, names if has_all else [], y, **more).items():
-                apart[(("the rivals", word), *case)] = ratio if has_all else float("nan")
-        return apart
     known = [name for name in wide.columns if name != ours] if rivals is None else rivals
-    others = list([known] if isinstance(known, str) else known)
-    rival = wide[others[0]] if len(others) == 1 else wide.iloc[:, 0] * float("nan")
-    if len(others) > 1:
-        means = _wide(frame if every is None else every, [*by, *over], column, y)[others].T
-        for case, mean in means.dropna(how="all", axis=1).items():
-            if case in rival.index:
-                rival[case] = wide.loc[case, mean.idxmax() if best == "max" else mean.idxmin()]
     values: Values = {}
-    for word, name in ({ours: ours} if isinstance(ours, str) else ours).items():
-        if name not in wide:
-            continue
-        number = wide[name] - rival if minus else wide[name] / rival
-        prefix: Case = () if isinstance(ours, str) else ((variant, word),)
-        for case, value_ in _gathered(number, by, over, gather).items():
-            values[prefix + case] = value_
+    for rivals_word, names in _by_word(known).items():
+        rival = _best(wide, [names] if isinstance(names, str) else list(names), best)
+        for word, name in _by_word(ours).items():
+            if name not in wide:
+                continue
+            number = wide[name] - rival if minus else wide[name] / rival
+            words = (("the rivals", rivals_word), (variant, word))
+            prefix = tuple(pair for pair in words if pair[1])
+            values |= {prefix + case: ratio for case, ratio in _gathered(number, by).items()}
     return values
 
 
@@ -88,21 +75,9 @@ def change(
     frame: pd.DataFrame, y: str, x: str, *, where: Spec | None = None, by: Sequence[str] = ()
 ) -> Values:
     """Mean of `y` at the largest `x` over that at the smallest; nothing for a single `x`."""
-    wide = _wide(_part(frame, where), list(by), x, y)
+    wide = _wide(_part(frame, where), by, x, y)
     columns = sorted(wide.columns)
-    if len(columns) < 2:
-        return {}
-    return _gathered(wide[columns[-1]] / wide[columns[0]], by, (), "mean")
-
-
-def spread(
-    frame: pd.DataFrame, y: str, x: str, *, where: Spec | None = None, by: Sequence[str] = ()
-) -> Values:
-    """Greatest over least mean of `y` along `x`; nothing for a single `x`."""
-    wide = _wide(_part(frame, where), list(by), x, y)
-    if len(wide.columns) < 2:
-        return {}
-    return _gathered(wide.max(axis=1) / wide.min(axis=1), by, (), "mean")
+    return _gathered(wide[columns[-1]] / wide[columns[0]], by) if len(columns) > 1 else {}
 
 
 def value(
@@ -113,65 +88,44 @@ def value(
     by: Sequence[str] = (),
     gather: str = "mean",
 ) -> Values:
-    """Gather `y` itself: ``mean``, ``min``, ``max``, ``var`` or any of pandas' names."""
-    part = _part(frame, where)
-    if not by:
-        return {(): float(part[y].astype(float).agg(gather))}
-    means = part.astype({y: float}).groupby(list(by), sort=False)[y].agg(gather)
-    return _gathered(means, by, (), "mean")
+    """Gather `y` itself: its ``mean``, or what a run's jobs or slots reach at most (``max``)."""
+    part = _part(frame, where).astype({y: float})
+    return _gathered(part.groupby(["seed", *by], sort=False)[y].agg(gather), by)
 
 
-def quotient(
-    frame: pd.DataFrame, numerator: Spec, denominator: Spec, every: pd.DataFrame
-) -> Values:
+def quotient(frame: pd.DataFrame, numerator: Spec, denominator: Spec) -> Values:
     """One quantity over another, in every case that both have."""
-    above, below = (measure(spec, frame, every) for spec in (numerator, denominator))
-    return {
-        case: above[case] / below[case] if below[case] else float("nan")
-        for case in above
-        if case in below
-    }
+    above, below = measure(numerator, frame), measure(denominator, frame)
+    return {case: above[case] / below[case].where(below[case] != 0) for case in above
+            if case in below}  # fmt: skip
 
 
-def cases(frame: pd.DataFrame, name: str, each: Mapping[str, Spec], every: pd.DataFrame) -> Values:
+def cases(frame: pd.DataFrame, name: str, each: Mapping[str, Spec]) -> Values:
     """Several measures as the cases of one."""
     return {
-        ((name, word), *case): number
+        ((name, word), *case): numbers
         for word, spec in each.items()
-        for case, number in measure(spec, frame, every).items()
+        for case, numbers in measure(spec, frame).items()
     }
 
 
 def correlation(frame: pd.DataFrame, x: str, y: str, by: str) -> Values:
     """Correlation of two columns in each case."""
-    return {
-        ((by, key),): float(rows[x].corr(rows[y])) for key, rows in frame.groupby(by, sort=False)
-    }
+    rows = frame.groupby(["seed", by], sort=False)
+    return _gathered(rows[[x, y]].apply(lambda own: own[x].corr(own[y])), [by])
 
 
 def exponent(frame: pd.DataFrame, y: str, x: str, by: str) -> Values:
     """Exponent of `y` in `x` in each case, fitted on the log scale."""
     logs = frame.assign(**{name: np.log(frame[name].astype(float)) for name in (x, y)})
-    return {
-        ((by, key),): float(np.polyfit(rows[x], rows[y], 1)[0])
-        for key, rows in logs.groupby(by, sort=False)
-    }
-
-
-def least_of_the_parts(frame: pd.DataFrame, algorithm: str, part: str, others: list[str]) -> Values:
-    """One cost over the least of the others that is above 0, of one algorithm."""
-    costs = frame[frame["algorithm"] == algorithm][[part, *others]].mean()
-    return {(): float(costs[part] / costs[others].min())}
+    rows = logs.groupby(["seed", by], sort=False)
+    return _gathered(rows[[x, y]].apply(lambda own: np.polyfit(own[x], own[y], 1)[0]), [by])
 
 
 MEASURES: dict[str, Callable[..., Values]] = {
     function.__name__: function
-    for function in (
-        against, change, spread, value, quotient, cases, correlation, exponent, least_of_the_parts,
-    )
-}  # fmt: skip
-OF_ALL_SEEDS = ("against", "quotient", "cases")
-"""Measures that look at all seeds' rows, too."""
+    for function in (against, change, value, quotient, cases, correlation, exponent)
+}
 
 
 def _compute(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
@@ -181,17 +135,27 @@ def _compute(frame: pd.DataFrame, formula: str) -> pd.DataFrame:
     return computed
 
 
+def _gather(frame: pd.DataFrame, y: str, how: str, *by: str) -> pd.DataFrame:
+    """A column gathered in each run over what is not named."""
+    return frame.groupby(["seed", *by], sort=False)[y].agg(how).reset_index()
+
+
 def _case_rows(frame: pd.DataFrame, spec: Spec, name: str) -> pd.DataFrame:
     """A measure's cases as rows."""
     import pandas as pd
 
-    values = measure(spec, frame)
-    return pd.DataFrame([{**dict(case), name: number} for case, number in values.items()])
+    rows = (
+        {"seed": seed, **dict(case), name: number}
+        for case, numbers in measure(spec, frame).items()
+        for seed, number in numbers.items()
+    )
+    return pd.DataFrame(rows)
 
 
 def _class_timeliness(frame: pd.DataFrame, kind: str, statistic: str) -> pd.DataFrame:
     """Distance of the mean from the target, or the variance, of a class's finished jobs."""
-    late = frame[frame["class"] == kind].astype({"late": float}).groupby("scheme")["late"]
+    part = frame[frame["class"] == kind].astype({"late": float})
+    late = part.groupby(["seed", "scheme"])["late"]
     numbers = late.mean().abs() if statistic == "mean" else late.var()
     return numbers.rename("late").reset_index()
 
@@ -204,14 +168,6 @@ def _estimates(frame: pd.DataFrame) -> pd.DataFrame:
     return wrong.assign(side=side).assign(**{"the lower bound L": floor})
 
 
-def _two_over_rest(frame: pd.DataFrame) -> pd.DataFrame:
-    """The smaller total of AntMan and Tiresias over the largest of the others."""
-    keys = ["capacity_fraction", "jobs", "algorithm"]
-    wide = frame.groupby(keys, sort=False)["objective"].mean().unstack()
-    two = wide[["antman", "tiresias"]].min(axis=1)
-    return (two / wide[["fifo", "drf", "batchsched"]].max(axis=1)).rename("lead").reset_index()
-
-
 def _frameworks(frame: pd.DataFrame) -> pd.DataFrame:
     """Which worker type was forced, and the architecture's short word."""
     short = frame["architecture"].map({"parameter_server": "PS", "ring_allreduce": "RAR"})
@@ -221,27 +177,24 @@ def _frameworks(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _off_peak(frame: pd.DataFrame) -> pd.DataFrame:
     """Each scheme's last slot in which at least half as many workers run as in its busiest."""
-    peak = frame.groupby("scheme")["utilisation"].transform("max")
+    run = ["seed", "scheme"]
+    peak = frame.groupby(run)["utilisation"].transform("max")
     busy = frame[frame["utilisation"] >= peak / 2]
-    return busy.groupby("scheme", sort=False)["slot"].max().reset_index()
+    return busy.groupby(run, sort=False)["slot"].max().reset_index()
 
 
 def _drop(frame: pd.DataFrame) -> pd.DataFrame:
     """Performance ratio of each scheme with fewest jobs minus that with most, by servers."""
-    whole = frame.astype({"performance_lower": float})
-    wide = whole.groupby(["scheme", "servers", "jobs"])["performance_lower"].mean().unstack()
+    wide = _wide(frame, ["scheme", "servers"], "jobs", "performance_lower")
     jobs = sorted(wide.columns)
     return (wide[jobs[0]] - wide[jobs[-1]]).rename("drop").reset_index()
 
 
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
-    "compute": _compute,
+    "compute": _compute, "gather": _gather, "rows": _case_rows, "timeliness": _class_timeliness,
     "select": lambda frame, condition: frame.query(condition, engine="python"),
-    "gather": lambda frame, y, how, *by: frame.groupby([*by], sort=False)[y].agg(how).reset_index(),
     "as text": lambda frame, column: frame.astype({column: str}),
-    "rows": _case_rows, "timeliness": _class_timeliness, "estimates": _estimates,
-    "two over rest": _two_over_rest, "frameworks": _frameworks, "drop": _drop,
-    "off peak": _off_peak,
+    "estimates": _estimates, "frameworks": _frameworks, "drop": _drop, "off peak": _off_peak,
 }  # fmt: skip
 
 
@@ -251,20 +204,39 @@ def _part(frame: pd.DataFrame, where: Spec | None) -> pd.DataFrame:
     return frame
 
 
-def _wide(frame: pd.DataFrame, keys: list[str], column: str, y: str) -> pd.DataFrame:
-    """Means of `y`, a row a combination of `keys` and a column a value of `column`."""
-    table = frame.assign(_all=0).astype({y: float})
-    return table.groupby([*(keys or ["_all"]), column], sort=False)[y].mean().unstack(column)
+def _wide(frame: pd.DataFrame, keys: Sequence[str], column: str, y: str) -> pd.DataFrame:
+    """Means of `y`, a row a seed and combination of `keys` and a column a value of `column`."""
+    numbers = frame.astype({y: float})
+    return numbers.groupby(["seed", *keys, column], sort=False)[y].mean().unstack(column)
 
 
-def _gathered(series: Any, by: Sequence[str], over: Sequence[str], gather: str) -> Values:
-    """One value a case of `by`."""
+def _by_word(names: Any) -> Mapping[str, Any]:
+    """Names under the words that tell them apart; a single one under the empty word."""
+    return names if isinstance(names, Mapping) else {"": names}
+
+
+def _best(wide: pd.DataFrame, names: list[str], best: str) -> Any:
+    """The one of `names` whose mean over the seeds is `best`; none if the table lacks one."""
+    import pandas as pd
+
+    if not set(names) <= set(wide.columns):
+        return pd.Series(float("nan"), wide.index)
+    if len(names) == 1:
+        return wide[names[0]]
+    own, keys = wide[names], [key for key in wide.index.names if key != "seed"]
+    means = own.groupby(level=keys).transform("mean") if keys else own.assign(**own.mean())
+    chosen = means.eq(means.max(axis=1) if best == "max" else means.min(axis=1), axis=0)
+    return own.where(chosen).bfill(axis=1).iloc[:, 0]
+
+
+def _gathered(series: Any, by: Sequence[str]) -> Values:
+    """In each case of `by` the mean over all else, a value a seed."""
+    means = series.groupby(level=["seed", *by], sort=False).mean()
     if not by:
-        return {(): float(series.agg(gather))}
-    grouped = series.groupby(level=list(by), sort=False).agg(gather) if over else series
+        return {(): means}
     cases: Values = {}
-    for key, number in grouped.items():
+    for key, numbers in means.groupby(level=list(by), sort=False):
         values = key if isinstance(key, tuple) else (key,)
         plain = (item.item() if hasattr(item, "item") else item for item in values)
-        cases[tuple(zip(by, plain, strict=True))] = float(number)
+        cases[tuple(zip(by, plain, strict=True))] = numbers.droplevel(list(by))
     return cases

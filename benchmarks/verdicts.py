@@ -5,7 +5,9 @@ quantity computed from the figure's table (`measures`; seed by seed, and case by
 experiment has several), and the rule that the quantity has to meet.
 
 A verdict needs the paper's scale, at least five seeds, and an interval on one side of the rule;
-what lacks one of them is *not measured at scale* or *inconclusive*. It is about the authors'
+what lacks one of them is *not measured at scale* or *inconclusive*. The points of a plot are cases
+like the choices that a paper leaves open: a claim is reproduced *if* it holds in some and fails in
+others; with none that fails it is inconclusive until all are decided. It is about the authors'
 algorithm and the rivals as the paper sets them; rivals at their strongest, our variants and other
 readings are judged beside it. A claim with a factor has two parts, direction and factor. Where
 settings are not the printed ones a claim holds *if* they are so. A theorem *holds* or is
@@ -17,15 +19,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import product
 from pathlib import Path
 from statistics import fmean, geometric_mean, median_high, stdev
 from typing import TYPE_CHECKING, Any
 
-from measures import Case, measure
+from measures import Case, is_ratio, measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +37,11 @@ RESAMPLES = 2000
 REPRODUCED, CONDITIONAL, FAILED = "reproduced", "reproduced if", "not reproduced"
 INCONCLUSIVE, NOT_AT_SCALE, NOT_RUN = "inconclusive", "not measured at scale", "not measured"
 DIRECTION, VACUOUS = "direction reproduced, factor", "vacuous"
+LEAST, GREATEST, GREATEST_OVER_LEAST = "least", "greatest", "greatest over least"
 THEOREM_HOLDS, VIOLATED, NOT_APPLICABLE = "holds", "violated", "not applicable"
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 FACTOR_EXPONENTS = 3 / 4, 5 / 4  # a factor may be off by a quarter of its logarithm
-LONGEST_LIST = 4  # cases that a condition lists one by one; more are counted
+MOST_PARTS = 3  # sets of cases that a condition names; those of more are counted
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Claim:
     about: str = "authors"
     # Groups of cases that are judged apart, by name: values of a case that belong to each.
     beside: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    along: Mapping[str, str] = field(default_factory=dict)  # axes of whose points one counts
     why: str = ""  # why it does not reproduce, where that is known
     factor: float | None = None  # printed, of a quantity whose rule says on which side of 1 it is
     # Of a theorem: what of its assumptions fails in the runs, the empty word if nothing does; and
@@ -115,7 +118,8 @@ class Claim:
     @property
     def is_change(self) -> bool:
         """Whether the quantity says how something changes along an axis."""
-        return self.measure is not None and self.measure["of"] in ("change", "spread")
+        is_spread = GREATEST_OVER_LEAST in self.along.values()
+        return is_spread or (self.measure is not None and self.measure["of"] == "change")
 
     @property
     def family(self) -> str:
@@ -132,8 +136,8 @@ class Claim:
 class CaseResult:
     """A quantity under one case: a value a seed, not a number where a seed has none.
 
-    Positive ratios are averaged on the log scale, differences plainly; where a value is infinite
-    the middle is the median, its interval that of resampled seeds.
+    Positive ratios of two runs are averaged on the log scale, all else plainly; where a value is
+    infinite the middle is the median, its interval that of resampled seeds.
     """
 
     case: Case
@@ -203,6 +207,7 @@ class ClaimVerdict:
     direction: str = ""  # verdicts on the two parts of a claim with a factor
     factor: str = ""
     differs: bool = False  # whether settings are not the printed ones
+    is_open: bool = False  # whether an interval has the rule within
 
     @property
     def is_earned(self) -> bool:
@@ -216,13 +221,14 @@ class ClaimVerdict:
             return self
         own = [f"{name} is {value}" for name, value in differences.items()]
         said = own[0] if len(own) == 1 else f"{len(own)} settings differ"
-        word = CONDITIONAL if self.word == REPRODUCED else self.word
-        said = said if word == CONDITIONAL else f"where {said}"
-        condition = ", ".join(filter(None, (self.condition, said)))
-        return replace(self, word=word, condition=condition, differs=True)
+        if self.word == REPRODUCED:
+            return replace(self, word=CONDITIONAL, condition=f"if {said}", differs=True)
+        condition = ", ".join(filter(None, (self.condition, f"where {said}")))
+        return replace(self, condition=condition, differs=True)
 
     def __str__(self) -> str:
-        return f"{self.word} {self.condition}".strip()
+        word = REPRODUCED if self.word == CONDITIONAL else self.word
+        return f"{word} {self.condition}".strip()
 
 
 @cache
@@ -241,13 +247,38 @@ def measured(claim: Claim, frame: pd.DataFrame) -> list[CaseResult]:
     """Compute a claim's quantity from a figure's table, seed by seed."""
     if claim.measure is None:
         return []
-    by_case: dict[Case, list[float]] = {}
-    seeds = [rows for _, rows in frame.groupby("seed", sort=True)]
-    for index, rows in enumerate(seeds):
-        for case, value in measure(claim.measure, rows, frame).items():
-            by_case.setdefault(case, [math.nan] * len(seeds))[index] = float(value)
-    is_ratio = 0 not in (claim.rule.low, claim.rule.high)  # differences are held against 0
-    return [CaseResult(case, tuple(values), is_ratio) for case, values in by_case.items()]
+    seeds = sorted(frame["seed"].unique())
+    results = [
+        CaseResult(case, tuple(map(float, numbers.reindex(seeds))), is_ratio(claim.measure))
+        for case, numbers in measure(claim.measure, frame).items()
+    ]
+    return along(claim.along, results) if claim.along else results
+
+
+def along(axes: Mapping[str, str], results: Sequence[CaseResult]) -> list[CaseResult]:
+    """Of cases that differ along an axis only the one whose middle is the least or the greatest.
+
+    Or the greatest over the least of them, seed by seed. Which point it is the means over all
+    seeds say, as in a plot of means: the extreme of each run is no point of it. Being chosen, it
+    tends to look more extreme than it is: of k points' intervals one errs k times as often.
+    """
+    for axis, which in axes.items():
+        groups: dict[Case, list[CaseResult]] = {}
+        for result in results:
+            rest = tuple(pair for pair in result.case if pair[0] != axis)
+            groups.setdefault(rest, []).append(result)
+        results = [replace(_extreme(which, own), case=case) for case, own in groups.items()]
+    return list(results)
+
+
+def _extreme(which: str, results: Sequence[CaseResult]) -> CaseResult:
+    known = [result for result in results if result.known] or results
+    least, greatest = (end(known, key=lambda result: result.middle) for end in (min, max))
+    if which == GREATEST_OVER_LEAST:
+        pairs = zip(greatest.values, least.values, strict=True)
+        ratios = tuple(above / below if below else math.nan for above, below in pairs)
+        return replace(greatest, values=ratios, is_ratio=True)
+    return least if which == LEAST else greatest
 
 
 def judge_claim(claim: Claim, results: Sequence[CaseResult], *, at_scale: bool) -> ClaimVerdict:
@@ -293,9 +324,10 @@ def _judge_group(claim: Claim, results: Sequence[CaseResult], at_scale: bool) ->
         main = factor
         if factor.word in (FAILED, INCONCLUSIVE):
             words = "not" if factor.word == FAILED else INCONCLUSIVE
-            condition = f", if {direction.condition}" if direction.condition else ""
+            condition = f", {direction.condition}" if direction.condition else ""
             main = ClaimVerdict(DIRECTION, words + condition)
-    return replace(main, direction=str(direction), factor=str(factor))
+    is_open = direction.is_open or factor.is_open
+    return replace(main, direction=str(direction), factor=str(factor), is_open=is_open)
 
 
 def _judge_theorem(claim: Claim, values: Sequence[float]) -> ClaimVerdict:
@@ -309,37 +341,72 @@ def _judge_theorem(claim: Claim, values: Sequence[float]) -> ClaimVerdict:
 
 
 def _judge_cases(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> ClaimVerdict:
+    """A claim holds *if* it holds in some cases and fails in others; else what is open decides."""
     known = [result for result in results if result.known]
     if not known:
         return ClaimVerdict(NOT_RUN)
     if not at_scale:
         return ClaimVerdict(NOT_AT_SCALE)
-    outcomes = [result.outcome(rule) for result in known]
-    holding = [r.case for r, outcome in zip(known, outcomes, strict=True) if outcome == HOLDS]
-    if len(holding) == len(results):
+    by_outcome: dict[str, list[Case]] = {HOLDS: [], FAILS: [], OPEN: []}
+    for result in known:
+        by_outcome[result.outcome(rule)].append(result.case)
+    every = [result.case for result in results]
+    if len(by_outcome[HOLDS]) == len(every):
         return ClaimVerdict(REPRODUCED)
-    if holding:
-        return ClaimVerdict(CONDITIONAL, condition_of(holding, [result.case for result in results]))
-    return ClaimVerdict(FAILED if set(outcomes) == {FAILS} else INCONCLUSIVE)
+    said = {
+        outcome: condition_of(own, every, 1 if outcome == OPEN else MOST_PARTS)
+        for outcome, own in by_outcome.items()
+        if own
+    }
+    is_open = OPEN in said
+    if HOLDS in said and (FAILS in said or not is_open):
+        condition = "; open ".join(said[outcome] for outcome in (HOLDS, OPEN) if outcome in said)
+        return ClaimVerdict(CONDITIONAL, condition, is_open=is_open)
+    if not is_open:
+        return ClaimVerdict(FAILED)
+    decided = [f"({word} {said[word]})" for word in (HOLDS, FAILS) if word in said]
+    return ClaimVerdict(INCONCLUSIVE, "".join(decided), is_open=True)
 
 
-def condition_of(holding: Sequence[Case], cases: Sequence[Case]) -> str:
-    """Say in which cases a claim holds, as short as it can be said: ``load = 1, jobs = 50``."""
+def condition_of(some: Sequence[Case], cases: Sequence[Case], most_parts: int = MOST_PARTS) -> str:
+    """Say which of the cases these are, as short as it can be said: ``if load = 1, jobs = 50``."""
+    parts = _parts(some, cases)
+    if len(parts) > most_parts:
+        return f"in {len(some)} of {len(cases)} cases"
+    return f"if {'; '.join(parts)}"
 
-    def values(listed: Sequence[Case]) -> Iterable[tuple[Any, ...]]:
-        return [tuple(value for _, value in case) for case in listed]
 
-    chosen, every = ([list(dict.fromkeys(c)) for c in zip(*values(f), strict=True)]
-                   for f in (holding, cases))  # fmt: skip
-    if set(product(*chosen)) & set(values(cases)) == set(values(holding)):
-        return ", ".join(
-            _said(name, words)
-            for (name, _), words, all_words in zip(cases[0], chosen, every, strict=True)
-            if len(words) < len(all_words)
-        )
-    if len(holding) <= LONGEST_LIST:
-        return "; ".join(map(case_words, holding))
-    return f"chosen well: in {len(holding)} of {len(cases)} cases"
+def _parts(some: Sequence[Case], cases: Sequence[Case]) -> list[str]:
+    """Sets of values, a set an axis, that make up some of the cases; few of them."""
+    chosen, every = (
+        {name: list(dict.fromkeys(dict(case)[name] for case in own)) for name, _ in cases[0]}
+        for own in (some, cases)
+    )
+    inside = [case for case in cases if all(value in chosen[name] for name, value in case)]
+    if set(inside) == set(some):
+        cut = [name for name in every if len(chosen[name]) < len(every[name])]
+        return [", ".join(_said(name, chosen[name]) for name in cut)]
+    ways = []
+    for axis in (name for name in every if len(every[name]) > 1):
+        alike: dict[tuple[frozenset[Case], ...], list[object]] = {}
+        for value in chosen[axis]:
+            both = (frozenset(_without(axis, value, own)) for own in (some, cases))
+            alike.setdefault(tuple(both), []).append(value)
+        ways.append([
+            ", ".join(filter(None, (_said(axis, values), rest)))
+            for values in alike.values()
+            for rest in _parts(*(_without(axis, values[0], own) for own in (some, cases)))
+        ])  # fmt: skip
+    return min(ways, key=len)
+
+
+def _without(axis: str, value: object, cases: Sequence[Case]) -> list[Case]:
+    """Cases with this value on an axis, without it."""
+    return [
+        tuple(pair for pair in case if pair[0] != axis)
+        for case in cases
+        if dict(case)[axis] == value
+    ]
 
 
 def case_words(case: Case) -> str:

@@ -147,7 +147,7 @@ def words_of(differing: dict[str, tuple[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    from claims import PLAN
+    from claims_plan import PLAN
 
     for plan in PLAN:
         for number in plan.figures:

@@ -9,6 +9,7 @@ from hypothesis import given
 import hindsched as hs
 from hindsched.analysis.compare import ratio
 from hindsched.errors import Refused, SolveFailed
+from hindsched.instances.catalogue import named_instance
 from hindsched.instances.io import read
 from hindsched.models.base import dual_program
 from hindsched.models.edgecloud.relaxations import build_fractional
@@ -37,11 +38,6 @@ def example_1():
     return instance(TWO, jobs)
 
 
-def example_2():
-    jobs = [job("j0", 1, 1, 4, 4, {"a": 3}), job("j1", 2, 1, 3, 3, {"a": 1})]
-    return instance(ONE, jobs, NO_CLOUD)
-
-
 def run(given_, name, **more):
     algorithm = build_algorithm("edgecloud", name)
     return algorithm, simulate(given_, algorithm, **more)
@@ -62,13 +58,32 @@ def test_example_1():
     assert result.violations == []
 
 
-def test_example_2_lemma_4_fails_and_the_marginal_increment_repairs_it():
-    algorithm, result = run(example_2(), "edgecloud")
-    assert [result.solution.completion(name) for name in ("j0", "j1")] == [9, 5]
+def test_lemma_4_fails_and_the_marginal_increment_repairs_it():
+    """Beta sums to the flow times over the chunks, one a job."""
+    kept = named_instance("edgecloud/worst/lemma-4")
+    algorithm, result = run(kept, "edgecloud")
+    ends = [result.solution.completion(job.name) for job in kept.jobs]
+    assert [end - (job.arrival - 1) for end, job in zip(ends, kept.jobs, strict=True)] == [9, 4]
     assert [d.alphas for d in algorithm.dispatches.values()] == [[7], [4]]
-    algorithm, result = run(example_2(), "edgecloud-marginal")
+    algorithm, result = run(kept, "edgecloud-marginal")
     assert [d.alphas for d in algorithm.dispatches.values()] == [[7], [6]]
     assert result.objective == 13
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_lemmas_2_and_5_fail_on_an_idle_worker(epsilon):
+    """At t = r the idle one's (6a), and (11a), ask alpha (n / E B) <= beta = 0 of one chunk."""
+    kept = named_instance("edgecloud/worst/lemma-2")
+    (job,) = kept.jobs
+    algorithm, result = run(kept, "edgecloud")
+    (dispatch,) = algorithm.dispatches.values()
+    (used,) = {row["server"] for rows in result.solution.assignments().values() for row in rows
+               if "chunk" in row}  # fmt: skip
+    assert {"s1", "s2"} - {used}
+    assert job.upload_slots["s1"] == job.upload_slots["s2"] == 0
+    slots = job.epochs * job.minibatches * job.minibatch_slots
+    assert dispatch.alphas == [slots / job.chunks]
+    assert dispatch.alphas[0] / slots / (1 + epsilon) > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("edgecloud-j5-s601", 47), ("edgecloud-j7-s600", 55)])

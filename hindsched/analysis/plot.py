@@ -149,11 +149,11 @@ def gantt(solution: Any, ax: Axes | None = None, *, most: int | None = None) -> 
     ax = ax or new_axes(7.2, min(12.0, max(2.2, 1.2 + 0.22 * len(rows))))
     scale = Normalize(0, most or max([1.0, *(span.workers for span in whole)]))
     colours = ListedColormap(mpl.colormaps[SEQUENTIAL](np.linspace(FAINTEST, 1, 256)))
+    begins = [row["arrival"] - 0.5 for row in rows]
+    ends = [math.nan if row["completion"] is None else row["completion"] + 0.5 for row in rows]
+    ax.hlines(range(len(rows)), begins, ends, color=GREY, lw=0.8, zorder=1)
+    ax.plot(begins, range(len(rows)), marker=">", color="black", ms=3, zorder=3, ls="none")
     for place, row in enumerate(rows):
-        arrival, completion = row["arrival"], row["completion"]
-        if completion is not None:
-            ax.plot([arrival - 0.5, completion + 0.5], [place, place], color=GREY, lw=0.8, zorder=1)
-        ax.plot(arrival - 0.5, place, marker=">", color="black", ms=3, zorder=3, ls="none")
         for span in spans.get(row["job"], []):
             ax.barh(
                 place, span.last - span.first + 1, left=span.first - 0.5, height=0.7,

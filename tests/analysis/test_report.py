@@ -53,6 +53,9 @@ def test_a_family_has_three_pictures_in_which_names_are_text(page):
     pictures = _picture(shown, "oasis")
     assert "&lt;b&gt;$x$" in pictures
     assert "<b>" not in pictures
+    drawn = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert not re.search(r"font-family|<metadata|<g id=", "".join(drawn)), "said once, or never"
+    assert max(map(len, drawn)) < 16_000, "bytes of a picture"
 
 
 def verdict(*records):

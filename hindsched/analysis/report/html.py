@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 OTHER_RULES = "other rules"
+NOT_DRAWN = (
+    r"<metadata>.*?</metadata>", r' xmlns(:\w+)?="[^"]*"', r'(?<=<g) id="[^"]*"',
+    r"font-family: [^;\"]*;", r' transform="rotate\(-0 [^"]*"',
+)  # fmt: skip
+"""What a picture on a page does without: its fonts are the page's."""
 OPTIONS = {"method": "--method", "solver": "--solver", "time_limit": "--time-limit", "gap": "--gap"}
 
 
@@ -178,7 +183,15 @@ def _worst(
 
 
 def svg_markup(axes: Any) -> str:
-    """A picture as a part of a page, which names no address."""
+    """A picture as a part of a page, which names no address and has only what is drawn."""
     text = plot.render(axes.figure, "svg", "none").decode()
-    addresses = r'<metadata>.*?</metadata>| xmlns(:\w+)?="[^"]*"'
-    return re.sub(addresses, "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = text[text.index("<svg") :]
+    for pattern in NOT_DRAWN:
+        text = re.sub(pattern, "", text, flags=re.DOTALL)
+    text = re.sub(r'(?<= )(d|x|y|width|height)="[^"]*"', _in_tenths, text)
+    return re.sub(r"\s+", " ", text).replace("> <", "><")
+
+
+def _in_tenths(attribute: re.Match[str]) -> str:
+    """Its lengths to a tenth of a point."""
+    return re.sub(r"-?\d+\.\d+", lambda each: f"{float(each[0]):.1f}", attribute[0])

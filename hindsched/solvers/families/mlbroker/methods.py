@@ -191,7 +191,7 @@ class BrokerRun(Run):
         backend, details = "fee sharing, pricing oracle", {"iterations": iterations}
         self.known = replace(self.known, backend=backend, details=details)
         self.prove(certificate)
-        return Planner(self.instance).answered(oracle.priced_within(certificate.prices, {})[1])
+        return Planner(self.instance).answered(oracle.priced(certificate.prices)[1])
 
     def close(self, share_of_bound: float, share: float) -> None:
         """Bound and search, in shares of the time."""

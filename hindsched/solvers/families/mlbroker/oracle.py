@@ -78,6 +78,7 @@ class MlbrokerOracle(PlacingOracle, RestrictableOracle):
         self._arcs = instance.arc_prices(float(w[0]))
         most = most_rented(instance, empty_placements(instance)[0])
         self._most = most * instance.alive[:, :, None]  # H, (J, T, K)
+        self._last: tuple[Floats, tuple[float, list[tuple[Ints, Ints]]]] | None = None
 
     @property
     def num_blocks(self) -> int:
@@ -322,4 +323,10 @@ class MlbrokerOracle(PlacingOracle, RestrictableOracle):
 
     def bound(self, prices: Floats) -> float:
         """Bound at `prices`, rounded outward by the size of all that was summed or cancelled."""
-        return self.priced_within(prices, {})[0]
+        return self.priced(prices)[0]
+
+    def priced(self, prices: Floats) -> tuple[float, list[tuple[Ints, Ints]]]:
+        """`priced_within` without limits; that of the last prices is kept."""
+        if self._last is None or not np.array_equal(self._last[0], prices):
+            self._last = prices.copy(), self.priced_within(prices, {})
+        return self._last[1]

@@ -20,7 +20,7 @@ after which the search returns to its best solution and warms up again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,13 +62,13 @@ class NeighbourhoodSearch:
     """The search, resumable; `objective` is that of the best schedules found so far.
 
     The oracle has one linking row a server, on which schedules are placed; `prices` guide the
-    search, `start` is a feasible solution. A job that its block leaves out is one whose response
-    has no plan.
+    search, `start` is a feasible solution; `check` is called between jobs and may raise. A job that
+    its block leaves out is one whose response has no plan.
     """
 
     def __init__(
         self, oracle: PlacingOracle, prices: Floats | None = None, *, seed: int = 0,
-        start: Solution | None = None,
+        start: Solution | None = None, check: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.oracle = oracle
         self.sign = 1.0 if oracle.sense == "max" else -1.0
@@ -82,32 +82,37 @@ class NeighbourhoodSearch:
         self._slots = _slot_of_row(oracle)
         self._blocks = oracle.num_blocks
         nothing = np.zeros(oracle.rows.size)
-        self._alone = [oracle.best_response(block, nothing) for block in range(self._blocks)]
+        self._alone = list(self._responses(nothing, check))
         self._size = np.array([0.0 if r is None else abs(r.objective) for r in self._alone])
         self._schedules: list[Response | None] = [None] * self._blocks
         self._residual: Floats = oracle.rows.capacity.astype(float).copy()
-        self.set_prices(nothing if prices is None else prices)
+        self.set_prices(nothing if prices is None else prices, check)
         if start is not None:
             self.adopt(start)
             self._return_to_best()
 
-    def set_prices(self, prices: Floats) -> None:
-        """Follow other dual prices from now on."""
-        self._prices = np.ascontiguousarray(prices, dtype=float)
-        worth = np.zeros(self._blocks)
-        self._centres = np.zeros(self._blocks)
-        for block, alone in enumerate(self._alone):
+    def set_prices(self, prices: Floats, check: Callable[[], None] = lambda: None) -> None:
+        """Follow other dual prices from now on; if `check` raises between jobs, the old ones."""
+        prices = np.ascontiguousarray(prices, dtype=float)
+        worth, centres = np.zeros(self._blocks), np.zeros(self._blocks)
+        responses = self._responses(prices, check)
+        for block, (alone, response) in enumerate(zip(self._alone, responses, strict=True)):
             if alone is None:
                 worth[block] = -np.inf
                 continue
-            response = self.oracle.best_response(block, self._prices)
             value = 0.0 if response is None else response.value
             if self.oracle.optional:
                 value = max(value, 0.0)
             worth[block] = self.sign * value / max(abs(alone.objective), 1e-12)
             chosen = alone if response is None or not response.rows.size else response
-            self._centres[block] = self._centre(chosen)
-        self._worth = worth
+            centres[block] = self._centre(chosen)
+        self._prices, self._worth, self._centres = prices, worth, centres
+
+    def _responses(self, prices: Floats, check: Callable[[], None]) -> Iterator[Response | None]:
+        """Each job's best response in an empty cluster."""
+        for block in range(self._blocks):
+            check()
+            yield self.oracle.best_response(block, prices)
 
     @property
     def is_complete(self) -> bool:
@@ -117,14 +122,14 @@ class NeighbourhoodSearch:
     def construct(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Insert all jobs anew, in a few orders and at a few multiples of the prices.
 
-        `stop` is asked after every insertion of all jobs once there are schedules to keep.
+        `stop` is asked between jobs once there are schedules to keep.
         """
         for order, noise, multiple in FIRST_ATTEMPTS:
             count_work()
             self._schedules = [None] * self._blocks
             self._residual = self.oracle.rows.capacity.astype(float).copy()
             blocks = self._ordered(np.arange(self._blocks), order, noise)
-            complete = self._insert_all(blocks, multiple)
+            complete = self._insert_all(blocks, multiple, lambda: self.is_complete and stop())
             if complete or self.oracle.optional:
                 self._keep_if_best(self._schedules)
             if self.is_complete and stop():
@@ -271,10 +276,12 @@ class NeighbourhoodSearch:
                 keys = keys + noise * WORTH_NOISE * self.random.standard_normal(blocks.size)
         return [int(block) for block in blocks[np.argsort(-keys, kind="stable")]]
 
-    def _insert_all(self, blocks: Sequence[int], multiple: float) -> bool:
-        """Insert jobs in this order; return whether all of them are served."""
+    def _insert_all(
+        self, blocks: Sequence[int], multiple: float, stop: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Insert jobs in this order until `stop` says so; return whether all of them are served."""
         prices = multiple * self._prices
-        served = [self._insert(block, prices) for block in blocks]
+        served = [not stop() and self._insert(block, prices) for block in blocks]
         return all(served)
 
     def _insert(self, block: int, prices: Floats) -> bool:

@@ -12,6 +12,7 @@ from hindsched.solvers.door import api
 from hindsched.solvers.door.api import check_result, solve
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Result, Status, StoppedBy
+from hindsched.solvers.families.edgecloud.oracle import EdgecloudServers
 from hindsched.solvers.families.oasis.solvers import OasisSolvers
 from hindsched.solvers.methods import auto
 from hindsched.solvers.methods.auto import solve_auto
@@ -107,6 +108,19 @@ def test_every_family_has_an_interval_at_once(family, seconds):
     assert verify_certificate(instance, result.certificate.to_dict()).bound is not None
     beyond = result.objective - result.bound
     assert (beyond if instance.sense == "max" else -beyond) <= 0
+
+
+def test_once_the_time_is_over_no_schedule_is_searched_where_one_is_known(monkeypatch):
+    asked = []
+    real = EdgecloudServers.best_response
+    monkeypatch.setattr(
+        EdgecloudServers, "best_response", lambda *given: asked.append(given) or real(*given)
+    )
+    instance = generate("edgecloud", "paper", 0, jobs=20)
+    result = solve(instance, time_limit=0.0)
+    assert result.status is Status.FEASIBLE
+    assert verify_certificate(instance, result.certificate.to_dict()).bound == result.bound > 0
+    assert len(asked) <= 1
 
 
 def test_interrupt_returns_what_is_known(monkeypatch):

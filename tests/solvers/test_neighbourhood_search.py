@@ -4,8 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hindsched.instances.io import read
+from hindsched.limits import OutOfTime, check_time, time_limit
 from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.search import NeighbourhoodSearch
 from tests.searches import searched
 from tests.toy_family import (
     PROBLEMS,
@@ -76,3 +78,18 @@ def test_starts_from_a_given_solution_and_keeps_its_placement():
     assert kept.assignments() == good.assignments()
     more = searched(oracle, prices=prices, start=good, max_iterations=60)
     assert more.objective() >= good.objective()
+
+
+def test_only_who_gave_a_check_is_stopped_between_jobs_and_keeps_the_old_prices():
+    oracle, prices = priced(
+        random_instance("toymax", np.random.default_rng(2), jobs=5, servers=2, horizon=9)
+    )
+    with time_limit(-1.0):
+        search = NeighbourhoodSearch(oracle, prices)
+        with pytest.raises(OutOfTime):
+            search.set_prices(0 * prices, check_time)
+        search.construct()
+        with pytest.raises(OutOfTime):
+            NeighbourhoodSearch(oracle, prices, check=check_time)
+    alike = searched(oracle, prices=prices, max_iterations=0)
+    assert search.objective == pytest.approx(alike.objective())

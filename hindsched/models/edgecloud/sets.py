@@ -147,14 +147,14 @@ def lone_time(instance: EdgecloudInstance, j: int, formulation: str) -> int:
     limit = instance.cloud_workers(job.worker_type)
     cloud_workers = job.chunks if limit is None else min(limit, job.chunks)
     uploads = [int(instance.upload[j, s]) for s, workers in instance.places(job) for _ in workers]
-    uploads = sorted([*uploads, *[from_cloud] * cloud_workers])[: job.chunks]
+    soonest = np.sort([*uploads, *[from_cloud] * cloud_workers])[: job.chunks]
 
     def done_in(time: int) -> int:
         """Chunk-slots trained within `time`; without migration those of whole chunks alone."""
-        trained = (max(0, time - upload) for upload in uploads)
-        return sum(slots if literal else slots // edge * edge for slots in trained)
+        trained = np.maximum(0, time - soonest)
+        return int(trained.sum() if literal else (trained // edge).sum() * edge)
 
-    most = uploads[-1] + edge * job.chunks
+    most = int(soonest[-1]) + edge * job.chunks
     times = [bisect_left(range(most), edge * job.chunks, lo=1, key=done_in)]
     if cloud_workers:
         all_cloud = int(instance.cloud_slots[j])

@@ -13,15 +13,18 @@ The route, which the result names:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Event
 
 from hindsched.instances.base import Instance
+from hindsched.limits import OutOfTime, check_time, uncounted
 from hindsched.solutions.base import Solution
 from hindsched.solvers.base import Method, family_solvers, placing_oracle, row_layouts
-from hindsched.solvers.bounds.lagrangian import Subgradient
+from hindsched.solvers.bounds.lagrangian import PricePoint, Subgradient
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import within_gap
@@ -77,6 +80,7 @@ class BoundAndSearch(base.Run):
         self.oracle, start = first_prices(instance, formulation, within)
         share = SHARE_OF_FIRST_PRICES * self.clock.seconds
         self.bounding = Subgradient(self.oracle, start, stop=lambda: self.clock.gone > share)
+        self._certified: PricePoint | None = None
         self._last_report = -1.0
         self._guiding = 0.0  # the bound whose prices the search follows
         self._built: Solution | None = None
@@ -126,7 +130,8 @@ class BoundAndSearch(base.Run):
         assert self.search is not None
         self.on_progress = None
         seed, start = self.options.seed + SEED_STEP * number, self._searched()
-        self.search = self._new_search(seed, start)
+        with uncounted():  # who is late is ended
+            self.search = self._new_search(seed, start)
         self.search.improve(lambda: self._ends(clock))
         return self._searched()
 
@@ -179,7 +184,9 @@ class BoundAndSearch(base.Run):
         """Let the search follow the best prices."""
         if self.search is not None and self.bounding.best.bound != self._guiding:
             self._guiding = self.bounding.best.bound
-            self.search.set_prices(self.oracle.prices_on_servers(self.bounding.best.prices))
+            with suppress(OutOfTime):
+                prices = self.oracle.prices_on_servers(self.bounding.best.prices)
+                self.search.set_prices(prices, check_time)
 
     def _result(self) -> Result:
         """What is known now, solution checked and bound certified."""
@@ -197,25 +204,28 @@ class BoundAndSearch(base.Run):
         return self.known
 
     def _certify(self) -> None:
-        if not self.bounding.is_infeasible:
+        if not self.bounding.is_infeasible and self.bounding.best is not self._certified:
+            self._certified = self.bounding.best
             self.prove(certify(self.oracle, self.bounding.best.prices))
 
     def _start_search(self) -> None:
-        """Build the primal search and its first solutions, where the family can place jobs."""
+        """Build the primal search and its first solutions, where the family can place jobs.
+
+        Once the time is over, a schedule that is known must do.
+        """
         if "servers" not in row_layouts(self.oracle.instance.family):
             return
         self._certify()
-        search = self._new_search(self.options.seed, None)
-        search.construct(lambda: self._ends(self.clock))
-        self.search, self._guiding = search, self.bounding.best.bound
-        served, given = self._searched(), self._given
-        if given is not None and base.better(served, given) is given and given.assignments():
-            self.search = self._new_search(self.options.seed, given)
+        start = self._given if self._given is not None and self._given.assignments() else None
+        with uncounted() if start is None else suppress(OutOfTime):
+            search = self._new_search(self.options.seed, start)
+            search.construct(lambda: self._ends(self.clock))
+            self.search, self._guiding = search, self.bounding.best.bound
 
     def _new_search(self, seed: int, start: Solution | None) -> NeighbourhoodSearch:
         servers = placing_oracle(self.oracle.instance, self.oracle.formulation)
         prices = self.oracle.prices_on_servers(self.bounding.best.prices)
-        return NeighbourhoodSearch(servers, prices, seed=seed, start=start)
+        return NeighbourhoodSearch(servers, prices, seed=seed, start=start, check=check_time)
 
     def _bound_for(self, clock: Clock) -> None:
         while not self._ends(clock) and not self.bounding.converged:
@@ -389,8 +399,10 @@ def generic_methods(
         def method(
             instance: Instance, formulation: str, options: SolveOptions, report: Progress | None
         ) -> Result:
+            clock = Clock(math.inf)
             incumbent = base.better(find(instance, formulation), options.start)
-            return solve(instance, formulation, options, report, incumbent=incumbent)
+            within = options.without(clock.gone)
+            return solve(instance, formulation, within, report, incumbent=incumbent)
 
         return method
 

@@ -8,6 +8,7 @@ has ended by c. A completion is when the job stops paying for time, so that a br
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from heapq import heappop, heappush, heapreplace
 
@@ -252,8 +253,10 @@ class PricedJob:
             firsts = [self.ready + int(cheapest)] * homes[-1]
         else:
             firsts = []
-        windows = ([self._slot(t) for t in range(first, first + work)] for first in firsts)
-        return parts + [(CLOUD, window, 1) for window in windows]
+        for first, number in Counter(firsts).items():
+            begin = self._slot(first)
+            parts.append((CLOUD, list(range(begin, begin + work)), number))
+        return parts
 
     # Work moves
 

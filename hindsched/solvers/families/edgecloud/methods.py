@@ -6,6 +6,7 @@ proves at least as much; bounds by prices begin from them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,15 +17,19 @@ from hindsched.arrays import Floats
 from hindsched.errors import SolveFailed
 from hindsched.instances.base import Instance
 from hindsched.instances.edgecloud.instance import EdgecloudInstance
+from hindsched.limits import time_left
 from hindsched.models.edgecloud.relaxations import build_fractional, build_ilp_4
 from hindsched.models.edgecloud.sets import flow_time_last_slots, last_slots, relaxation_last_slots
 from hindsched.solutions.base import Solution
 from hindsched.solutions.edgecloud.list_schedule import Past, list_schedule, read_past
+from hindsched.solutions.edgecloud.runs import Runs
+from hindsched.solutions.edgecloud.solution import EdgecloudSolution
 from hindsched.solvers.base import Method, build_oracle
 from hindsched.solvers.certificates.certificate import Certificate, certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.program import solve_program
 from hindsched.solvers.door.result import ProgramResult, Progress, Result, Status, StoppedBy
+from hindsched.solvers.door.work import Clock
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle, EdgecloudServers
 from hindsched.solvers.families.edgecloud.priced_rows import last_priced_slot
 from hindsched.solvers.methods.auto import generic_methods
@@ -35,6 +40,8 @@ EXACT_COLUMNS = 60_000
 """Columns of LP (4)+ up to which identical workers are only counted a server, not a type."""
 PROGRAM_COLUMNS = 40_000
 """Chunk-slot variables of the offline program up to which ``auto`` solves it."""
+SHARE_OF_INSERTION = 0.2
+"""Share of the time that an insertion schedule may take."""
 LATER = 6.0
 """How many slots later a slot of work a worker lets a job come in its turn: short jobs first."""
 
@@ -55,6 +62,7 @@ def solve_lp(
 
     A program that the limit or Ctrl-C ended leaves prices of 0, and ``unfinished`` says why.
     """
+    clock = Clock(math.inf)
     last = relaxation_last_slots(instance)
     layout = lp_layout(instance, last)
     oracle = EdgecloudOracle(instance, formulation, layout)
@@ -63,7 +71,8 @@ def solve_lp(
         ends = list_schedule(instance, read_past(instance, None))[0].values()
         last = {j: min(slot, max(ends)) for j, slot in last.items()}
     program = build_fractional(instance, layout=layout, last=last)
-    result, unfinished = solve_program(program.model, options, want_duals=True), None
+    within, unfinished = options.without(clock.gone), None
+    result = solve_program(program.model, within, want_duals=True)
     prices = np.zeros(oracle.rows.size)  # which are a bound all the same
     if result.duals is not None:
         prices = oracle.rows.pack(program.prices(result.duals, oracle.last))
@@ -119,9 +128,20 @@ def relaxation_edgecloud(
     )  # fmt: skip
 
 
-def insertion_schedule(instance: Instance, formulation: str) -> Solution | None:
-    """Each job at its best in what those before it leave; None if one finds no room."""
+def first_schedule(instance: Instance, formulation: str) -> Solution | None:
+    """The insertion schedule; where it finds no room or too little time, one by arrival."""
     assert isinstance(instance, EdgecloudInstance)
+    solution = insertion_schedule(instance, formulation)
+    if solution is None:
+        runs = Runs.of(list_schedule(instance, read_past(instance, None))[1])
+        listed = EdgecloudSolution(instance, runs, Runs.of(()), formulation)
+        solution = EdgecloudServers(instance, formulation).settled(listed)
+    return solution if solution.is_feasible() else None
+
+
+def insertion_schedule(instance: EdgecloudInstance, formulation: str) -> Solution | None:
+    """Each job at its best in what those before it leave; None if one finds no room, or late."""
+    clock = Clock(SHARE_OF_INSERTION * time_left(math.inf))
     workers = [sum(len(there) for _, there in instance.places(job)) for job in instance.jobs]
     load: Floats = instance.edge_slots * instance.chunks / np.maximum(1, workers)
     # as many slots as a schedule by arrival has, and the longest job behind it
@@ -132,11 +152,10 @@ def insertion_schedule(instance: Instance, formulation: str) -> Solution | None:
     responses: list[Response | None] = [None] * len(instance.jobs)
     for block in np.argsort(instance.arrivals + LATER * load, kind="stable").tolist():
         response = responses[block] = oracle.best_response(block, free, left)
-        if response is None:
+        if response is None or clock.is_over:
             return None
         np.subtract.at(left, response.rows, response.amounts)
-    solution = oracle.place(responses)
-    return solution if solution is not None and solution.is_feasible() else None
+    return oracle.place(responses)
 
 
 def program_columns(instance: EdgecloudInstance, formulation: str, past: Past) -> int:
@@ -160,6 +179,6 @@ def solve_small_program(instance: Instance, formulation: str, *given: Any, **bui
 
 
 METHODS: dict[str, Method] = {
-    **generic_methods(insertion_schedule, solve_small_program, duals_of_lp),
+    **generic_methods(first_schedule, solve_small_program, duals_of_lp),
     "relaxation": relaxation_edgecloud,
 }

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -149,9 +150,11 @@ class EdgecloudServers(EdgecloudOracle, PlacingOracle):
         for row, slots, number in sorted(response.plan.parts):
             place = len(self.instance.worker_list) if row == CLOUD else row
             lane = slots[0] if self.formulation == "literal" else 0
+            cuts = [i for i in range(1, len(slots)) if slots[i] > slots[i - 1] + 1]
+            spans = [(slots[i], slots[k - 1]) for i, k in pairwise([0, *cuts, len(slots)])]
             for _ in range(number):
                 lanes[lane] += 1
-                rows += [ChunkRun(block, lanes[lane], place, t, t) for t in slots]
+                rows += [ChunkRun(block, lanes[lane], place, *span) for span in spans]
         runs, ps = Runs.of(rows), len(servers)
         if self.instance.cloud_ps(job.ps_type) == 0:
             ps = next(s for s, server in enumerate(servers) if job.ps_type in server.ps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from types import SimpleNamespace
 
@@ -10,6 +9,5 @@ from hindsched.solvers.door import work
 
 
 def count_cpu_seconds() -> None:
-    """Let every time limit of a solve count this process's processor time, on one core."""
-    os.environ["HINDSCHED_THREADS"] = "1"
+    """Let every time limit of a solve count this process's processor time."""
     work.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[attr-defined]

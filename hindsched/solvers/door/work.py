@@ -75,12 +75,11 @@ def interrupted() -> threading.Event:
 
 @dataclass(frozen=True)
 class Clock:
-    """A limit of time in seconds from its making on; an event, or who is asked, may end it."""
+    """A limit of time in seconds from its making on; an event may end it."""
 
     seconds: float
     stop: threading.Event = field(default_factory=interrupted)
     begin: float = field(default_factory=now)
-    asked: Callable[[], bool] = lambda: False
 
     @property
     def gone(self) -> float:
@@ -90,8 +89,7 @@ class Clock:
     @property
     def seconds_left(self) -> float:
         """Seconds until the end, at least 0."""
-        ended = self.stop.is_set() or self.asked()
-        return 0.0 if ended else max(0.0, self.seconds - self.gone)
+        return 0.0 if self.stop.is_set() else max(0.0, self.seconds - self.gone)
 
     @property
     def is_over(self) -> bool:
@@ -100,7 +98,7 @@ class Clock:
 
     def first(self, seconds: float) -> Clock:
         """A clock for the next seconds, at most until this one's end."""
-        return Clock(min(seconds, self.seconds_left), self.stop, asked=self.asked)
+        return Clock(min(seconds, self.seconds_left), self.stop)
 
 
 _current: threading.Event | None = None

@@ -32,9 +32,9 @@ from hindsched.online.engines.server_batches import resource_units
 from hindsched.online.simulator import simulate
 from hindsched.solvers.base import build_oracle
 from hindsched.solvers.bounds.lagrangian import subgradient_bound
+from hindsched.solvers.door.api import methods
 from hindsched.solvers.door.options import SolveOptions
-from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
-from hindsched.solvers.families.batchsched.methods import METHODS
+from hindsched.solvers.families.batchsched.list_schedule import find_incumbent
 
 
 def transcription(instance, horizon):
@@ -155,7 +155,7 @@ def bounds():
     for architecture in (PARAMETER_SERVER, RING_ALLREDUCE):
         for more in settings:
             instance = generate("paper", 0, architecture=architecture, **more)
-            value = as_solution(instance, smith_schedule(instance)).objective()
+            value = find_incumbent(instance, "modes").objective()
             began = time.perf_counter()
             oracle = build_oracle(instance)
             found = subgradient_bound(oracle, SolveOptions(time_limit=10), target=value)
@@ -176,7 +176,9 @@ def optima():
             for seed in range(100, 105):
                 instance = generate("small", seed, jobs=jobs, architecture=architecture)
                 began = time.perf_counter()
-                result = METHODS["milp"](instance, "modes", SolveOptions(time_limit=60), None)
+                result = methods("batchsched")["milp"](
+                    instance, "modes", SolveOptions(time_limit=60), None
+                )
                 seconds.append(time.perf_counter() - began)
                 proven += result.status == "optimal"
             shown = f"{statistics.median(seconds):.2f} ({max(seconds):.2f})"
@@ -192,7 +194,7 @@ def trace(folder):
     line("100 ElasticFlow jobs, cluster06, 12 x 8 GPUs", "seconds", "objective / bound")
     for architecture in (PARAMETER_SERVER, RING_ALLREDUCE):
         instance = from_trace(table, jobs=100, architecture=architecture)
-        value = as_solution(instance, smith_schedule(instance)).objective()
+        value = find_incumbent(instance, "modes").objective()
         bound = subgradient_bound(build_oracle(instance), target=value).bound
         line(f"  {architecture[:4]} list schedule", "", f"{value / bound:.3f}")
         for name in ("batchsched", "batchsched-exact", "batchsched-adaptive", "wspt", "fifo", "drf",

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
 from hindsched.instances.io import read
 from hindsched.models.base import dual_program, offline_program
-from hindsched.solvers.door.api import check_result
+from hindsched.solvers.door.api import check_result, methods
 from hindsched.solvers.door.options import DEFAULT_GAP, SolveOptions
 from hindsched.solvers.door.program import solve_program
-from hindsched.solvers.families.batchsched.list_schedule import as_solution, smith_schedule
-from hindsched.solvers.families.batchsched.methods import METHODS
+from hindsched.solvers.families.batchsched.list_schedule import find_incumbent
 from hindsched.solvers.families.batchsched.oracle import (
     BatchschedMerged,
     BatchschedServers,
@@ -42,7 +41,7 @@ def test_modes_and_literal_equal_the_brute_force():
     @given(tiny_instances())
     def check(instance):
         best = optimum(instance)
-        schedule = as_solution(instance, smith_schedule(instance))
+        schedule = find_incumbent(instance, "modes")
         model, result = solved(instance, incumbent=schedule)
         assert result.objective == pytest.approx(best, abs=1e-6)
         solution = model.extract()
@@ -72,7 +71,9 @@ def test_modes_and_literal_equal_the_brute_force():
 @pytest.mark.parametrize(("name", "known"), [("ps", 243), ("rar", 251)])
 def test_known_optima_of_the_shared_instances(name, known):
     instance = read(f"{DATA}batchsched-{name}-j5-s200.json")
-    result = check_result(METHODS["milp"](instance, "modes", SolveOptions(), None), DEFAULT_GAP)
+    result = check_result(
+        methods("batchsched")["milp"](instance, "modes", SolveOptions(), None), DEFAULT_GAP
+    )
     assert result.status == "optimal"
     assert result.objective == known
     assert result.bound == pytest.approx(known, abs=1e-4)
@@ -82,7 +83,9 @@ def test_known_optima_of_the_shared_instances(name, known):
 @pytest.mark.parametrize("formulation", ["modes", "literal"])
 def test_b1_and_b2(architecture, formulation):
     instance = known_b(architecture)
-    result = check_result(METHODS["milp"](instance, formulation, SolveOptions(), None), DEFAULT_GAP)
+    result = check_result(
+        methods("batchsched")["milp"](instance, formulation, SolveOptions(), None), DEFAULT_GAP
+    )
     assert (result.status, result.objective) == ("optimal", 36)
 
 

@@ -60,9 +60,7 @@ def smith_schedule(instance: BatchschedInstance) -> Mapping[str, WindowRow]:
     return listed
 
 
-def as_solution(
-    instance: BatchschedInstance, schedules: Mapping[str, WindowRow], formulation: str | None = None
-) -> BatchschedSolution:
-    """Schedules as a solution."""
-    rows = {name: (row,) for name, row in schedules.items()}
+def find_incumbent(instance: BatchschedInstance, formulation: str) -> BatchschedSolution:
+    """The list schedule by Smith's rule as a solution."""
+    rows = {name: (row,) for name, row in smith_schedule(instance).items()}
     return BatchschedSolution(instance, rows, formulation)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from claims_plan import FAMILIES, PLAN, TRACE, Plan
+from claims_plan import FAMILIES, INSTANCES, PLAN, TRACE, Plan
 from claims_runs import ROOT, STORED, rows_of, run, runs
 from jinja2 import StrictUndefined, Template
 from printed import words_of
@@ -110,9 +110,14 @@ class Judged:
         return replace(self.plan, seeds=more, minutes=minutes * more / seeds)
 
     @property
+    def own_middles(self) -> list[float]:
+        """Middles of its own cases."""
+        return [r.middle for r in self.results if r.known and not self.claim.group(r.case)]
+
+    @property
     def middles(self) -> str:
         """The least and the greatest middle of its own cases."""
-        own = [r.middle for r in self.results if r.known and not self.claim.group(r.case)]
+        own = self.own_middles
         return " to ".join(dict.fromkeys(digits(end) for end in (min(own), max(own))))
 
     @property
@@ -121,7 +126,7 @@ class Judged:
         return [
             f"{name}: {short(verdict.word)}"
             for name, verdict in self.verdict.beside.items()
-            if str(verdict) != str(self.verdict)
+            if verdict.word != self.verdict.word
         ]
 
 
@@ -154,7 +159,7 @@ class Row:
             if row.results
             and row.plan.reading != LEFT_OUT
             and row.verdict.word != NOT_AT_SCALE
-            and str(row.verdict) != str(self.headline.verdict)
+            and row.verdict.word != self.headline.verdict.word
         ]
         return [*others, *self.headline.beside]
 
@@ -232,6 +237,7 @@ def tables(rows: list[Row]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame(verdicts), pd.DataFrame(cases)
 
 
+UNKNOWN = "(not measured)"
 SUMMARY = (
     REPRODUCED, CONDITIONAL, DIRECTION, FAILED, INCONCLUSIVE, VACUOUS, THEOREM_HOLDS, VIOLATED,
     NOT_APPLICABLE, NOT_AT_SCALE,
@@ -254,19 +260,41 @@ def page(rows: list[Row]) -> str:
     text = Template(TEMPLATE.read_text(), undefined=StrictUndefined, trim_blocks=True)
     by_key = {row.claim.key: row for row in rows}
 
+    def read(key: str, reading: str) -> Judged:
+        """A claim under a reading, or as it is shown."""
+        row = by_key[key]
+        return next((one for one in row.judged if one.reading == reading), row.shown)
+
     def middle(key: str, case: str = "", reading: str = "") -> str:
         """A measured number of a claim's case, of the headline or of a reading."""
-        row = by_key[key]
-        shown = [one for one in row.judged if one.reading == reading] or [row.shown]
-        known = [one for one in shown[0].results if case_words(one.case) == case and one.known]
-        return digits(known[0].middle) if known else "(not measured)"
+        results = read(key, reading).results
+        known = [one for one in results if case_words(one.case) == case and one.known]
+        return digits(known[0].middle) if known else UNKNOWN
+
+    def middles(keys: list[str], reading: str = "") -> str:
+        """The least and the greatest middle of several claims' own cases, to two digits."""
+        own = [middle for key in keys for middle in read(key, reading).own_middles]
+        return " to ".join(f"{end:.2g}" for end in (min(own), max(own))) if own else UNKNOWN
 
     return text.render(
         families=FAMILIES, summary=summary, words=[*map(short, SUMMARY)], looks=looks,
-        middle=middle,
+        middle=middle, middles=middles, by_key=by_key, instances=INSTANCES,
+        tenth=differing(rows, LEFT_OUT),
         lines={family: figure_lines(own) for family, own in by_family.items()},
         failing={family: failures(own) for family, own in by_family.items()},
     )  # fmt: skip
+
+
+def differing(rows: list[Row], reading: str) -> list[str]:
+    """Figures of which a reading says something else than the printed one, on the same jobs."""
+    figures = []
+    alike = {CONDITIONAL: REPRODUCED}  # a setting that is not as printed is no other outcome
+    for row in rows:
+        words = {one.plan.reading: one.verdict.word for one in row.judged if not one.plan.traced}
+        own, printed = (alike.get(word, word) for word in map(words.get, (reading, "")))
+        if own not in (None, NOT_AT_SCALE, printed):
+            figures.append(row.claim.figure)
+    return list(dict.fromkeys(figures))
 
 
 def failures(rows: list[Row]) -> list[str]:

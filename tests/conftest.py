@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault("HINDSCHED_THREADS", "1")  # tests run side by side themselves
 os.environ.setdefault("HINDSCHED_COMPILE", "later")  # tests call few kernels of many families
 
 EVERY_TIME = {

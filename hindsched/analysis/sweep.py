@@ -9,7 +9,6 @@ then has failed, and no other one notices. A Dask cluster tries some times by it
 from __future__ import annotations
 
 import math
-import os
 import signal
 import sys
 import time
@@ -18,7 +17,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
-from multiprocessing import Pipe, connection
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -27,6 +26,7 @@ from hindsched.errors import HindschedError, InputError
 from hindsched.instances.base import Instance
 from hindsched.solvers.door.result import versions
 from hindsched.solvers.door.work import catch_interrupt, interruption, without_interrupts
+from hindsched.solvers.parallel import end_with
 
 DEFAULT_WORKERS = 2
 POLL_SECONDS = 0.2
@@ -118,17 +118,7 @@ def _begin_worker(alive: Connection) -> None:
     """Begin as a worker: leave Ctrl-C to the parent, and end when its end of the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform != "win32":  # there a worker ends with the call that it is at
-        _end_with(alive.fileno())
-
-
-def _end_with(pipe: int) -> None:
-    """Let SIGIO end this process when the other end of a pipe closes, as its holder is killed."""
-    import fcntl  # where there are such signals
-
-    fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(pipe, fcntl.F_SETFL, os.O_ASYNC)
-    if connection.wait([pipe], timeout=0):  # it was closed before this
-        raise SystemExit
+        end_with(alive.fileno())
 
 
 def _locally(

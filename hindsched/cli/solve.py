@@ -16,7 +16,7 @@ def solve(
     solver: Annotated[str, opt.option("highs, scip or gurobi.")] = "highs",
     time_limit: opt.TimeLimit = None,
     gap: Annotated[float, opt.option("Relative gap at which a solve counts as optimal.")] = 1e-6,
-    threads: Annotated[int | None, opt.option("Threads of the solver; one if absent.")] = None,
+    threads: Annotated[int | None, opt.option("Cores of a solve; all if absent.")] = None,
     work_limit: Annotated[int | None, opt.option("In place of seconds: same bytes always.")] = None,
     start: Annotated[str | None, opt.option("Solution file to begin from.")] = None,
     output: opt.Output = None,

@@ -88,7 +88,8 @@ class NeighbourhoodSearch:
         self._residual: Floats = oracle.rows.capacity.astype(float).copy()
         self.set_prices(nothing if prices is None else prices, check)
         if start is not None:
-            self._begin_at(start)
+            self.adopt(start)
+            self._return_to_best()
 
     def set_prices(self, prices: Floats, check: Callable[[], None] = lambda: None) -> None:
         """Follow other dual prices from now on; if `check` raises between jobs, the old ones."""
@@ -193,16 +194,25 @@ class NeighbourhoodSearch:
         solution = build_solution(self.oracle.instance, rows, self.oracle.formulation)
         return self.oracle.settled(solution)
 
-    def _begin_at(self, solution: Solution) -> None:
-        """Go on from a feasible solution."""
-        rows = solution.assignments()
+    def adopt(self, solution: Solution) -> bool:
+        """Take a feasible solution as the best if it is; the search returns to it in its time.
+
+        Where it is better by more than the worsenings that are kept, a new cycle begins there at
+        once: what the present one would find is worse.
+        """
+        known, rows = self.objective, solution.assignments()
         schedules: list[Response | None] = [None] * self._blocks
         for block, given in enumerate(self.oracle.use_of(solution)):
             if given is not None:
                 plan = _Given(rows[self.oracle.block_name(block)])
                 schedules[block] = replace(given, plan=plan)
-        self._keep_if_best(schedules)
-        self._return_to_best()
+        if not self._keep_if_best(schedules):
+            return False
+        assert self.objective is not None
+        if known is not None and abs(self.objective - known) > HOT * abs(known):
+            self._cycle_begin = self.iterations
+            self._return_to_best()
+        return True
 
     def _try_neighbourhood(self) -> None:
         served = np.array([b for b in range(self._blocks) if self._schedules[b] is not None])

@@ -192,7 +192,8 @@ def test_a_mandatory_job_without_a_schedule_makes_every_method_say_infeasible(me
     assert result.bound is None
 
 
-def test_jobs_that_cannot_all_be_served_are_infeasible_though_no_price_is_the_last():
+@pytest.mark.parametrize("threads", [1, 2])
+def test_jobs_that_cannot_all_be_served_are_infeasible_though_no_price_is_the_last(threads):
     job = {"tenant": "u", "arrival": 0, "epochs": 1, "chunks": 1, "minibatches": 2,
            "minibatch_slots": 1.0, "update_slots": 0, "gradient_mb": 0,
            "utility": {"kind": "linear", "slope": -1, "intercept": 10}}  # fmt: skip
@@ -204,5 +205,5 @@ def test_jobs_that_cannot_all_be_served_are_infeasible_though_no_price_is_the_la
         "worker_bandwidth_mbps": 1, "ps_bandwidth_mbps": 1,
         "jobs": [{"name": "a", **job}, {"name": "b", **job}],
     })  # fmt: skip
-    result = solve(instance, "auto", formulation="must-complete,modes")
+    result = solve(instance, "auto", formulation="must-complete,modes", threads=threads)
     assert result.status is Status.INFEASIBLE

@@ -27,7 +27,9 @@ class SolveOptions:
     # same bytes, on one core and with HiGHS
     work_limit: int | None = None
     gap: float = DEFAULT_GAP  # ``|bound - objective| / |bound|`` that counts as optimal
-    threads: int | None = None  # of a solver; one if None
+    # cores that ``auto`` uses, its parts side by side, and threads of a solver that runs alone; by
+    # default all cores, and one thread of a solver; one core in a worker process
+    threads: int | None = None
     seed: int = 0  # of the solver and of randomised methods
     progress: bool = False  # whether to report bound, incumbent and gap on standard error
     # handed to the solver by its own names; one it does not know is an error

@@ -75,11 +75,12 @@ def interrupted() -> threading.Event:
 
 @dataclass(frozen=True)
 class Clock:
-    """A limit of time in seconds from its making on; an event may end it."""
+    """A limit of time in seconds from its making on; an event, or who is asked, may end it."""
 
     seconds: float
     stop: threading.Event = field(default_factory=interrupted)
     begin: float = field(default_factory=now)
+    asked: Callable[[], bool] = lambda: False
 
     @property
     def gone(self) -> float:
@@ -89,7 +90,8 @@ class Clock:
     @property
     def seconds_left(self) -> float:
         """Seconds until the end, at least 0."""
-        return 0.0 if self.stop.is_set() else max(0.0, self.seconds - self.gone)
+        ended = self.stop.is_set() or self.asked()
+        return 0.0 if ended else max(0.0, self.seconds - self.gone)
 
     @property
     def is_over(self) -> bool:
@@ -98,7 +100,7 @@ class Clock:
 
     def first(self, seconds: float) -> Clock:
         """A clock for the next seconds, at most until this one's end."""
-        return Clock(min(seconds, self.seconds_left), self.stop)
+        return Clock(min(seconds, self.seconds_left), self.stop, asked=self.asked)
 
 
 _current: threading.Event | None = None

@@ -3,11 +3,12 @@
 The route, which the result names:
 
 - ``prices+search``: the subgradient method and the neighbourhood search take turns, so the answer
-  is always an interval.
+  is always an interval. Further cores search with other draws.
 - ``prices+search+tree``: small instances of a family that can be branched on try a tree for a short
   time: where it closes it is the quickest proof, and one that needs no trust.
 - ``prices+search+milp``: else small instances spend most of the time on the offline program, begun
-  from the best solution; the better of the two bounds counts, and the certificate stays.
+  from the best solution; the better of the two bounds counts, and the certificate stays. With more
+  than one core the tree grows beside the program from the start, and what ends first ends both.
 """
 
 from __future__ import annotations
@@ -30,30 +31,40 @@ from hindsched.solvers.door.program import within_gap
 from hindsched.solvers.door.result import Progress, Reports, Result, StoppedBy
 from hindsched.solvers.door.work import Clock, catch_interrupt
 from hindsched.solvers.methods import base
+from hindsched.solvers.parallel import SideBySide, threads_of
 from hindsched.solvers.search import NeighbourhoodSearch
 from hindsched.solvers.tree import method as tree
 from hindsched.solvers.tree.branch_and_bound import NodeSolutions
 
 SHARE_OF_FIRST_PRICES = 0.1  # share of the time after which no more uniform prices are tried
 SHARE_OF_PROGRAM_OF_PRICES = 0.5  # share of the time for a program whose duals are the first prices
+SHARE_OF_HELPERS = 0.97  # share of the time after which those who search beside say what they found
 ROUNDS = 15  # turns that bound and search take
 METHOD = "prices+search"
 ENDED = (StoppedBy.GAP, StoppedBy.INTERRUPTED, StoppedBy.INFEASIBLE)
 """Why prices and search stop for good."""
 SLOW_BOUND = 2e-4
 """Relative gain of the bound in a turn below which the search gets most of the time."""
+SEED_STEP = 1_000_003  # between the seeds of those who search side by side
 LEAST_SECONDS = 0.2  # between two reports
 SMALL_SIZE = 50_000  # jobs x linking rows up to which the offline program is solved
-BEFORE_PROGRAM, BEFORE_TREE = (0.1, 1.0), (0.02, 0.15)
-"""Share of the time, and seconds at most, that prices and search get before either."""
+SHARE_ALONE, SHARE_BESIDE = (0.1, 1.0), (0.02, 0.15)
+"""Share of the time, and seconds at most, that prices and search get before the program, and where
+they go on beside it."""
 SHARE_OF_TREE, MOST_OF_TREE = 0.15, 6.0
-"""Share of the time, and seconds at most, that a tree gets before the program."""
+"""Share of the time, and seconds at most, that a tree gets before the program on one core."""
+SHARE_BESIDE_PROGRAM = 0.95
+"""Share of the time left after which what works beside the program says what it has."""
 Program = Callable[..., Result]
 """How a family solves its offline program from an incumbent: called like `solve_milp`."""
 
 
 class BoundAndSearch(base.Run):
-    """Bound and search in turns, resumable: prices guide the search, its objective the bound."""
+    """Bound and search in turns, resumable: prices guide the search, its objective the bound.
+
+    Where there are further cores, others search meanwhile with draws of their own, from where the
+    bound has become slow; the best of all counts.
+    """
 
     def __init__(
         self, instance: Instance, formulation: str, options: SolveOptions, stop: Event,
@@ -82,11 +93,12 @@ class BoundAndSearch(base.Run):
         objective = None if self.search is None else self.search.objective
         return self._worth if objective is None else objective
 
-    def run(self, seconds: float) -> Result:
+    def run(self, seconds: float, helpers: int = 0) -> Result:
         """Work for `seconds`, until a closed gap or an interrupt, and say what is known.
 
-        Building the oracles and the first solution (and compiling their kernels in a fresh process)
-        does not count, but the method's limit always holds. A further run goes on.
+        So many `helpers`, processes, search meanwhile. Building the oracles and the first solution
+        (and compiling their kernels in a fresh process) does not count, but the method's limit
+        always holds. A further run goes on.
         """
         if self.bounding.is_infeasible:
             self.known = base.infeasible(self.known.instance, self.known.formulation, METHOD)
@@ -95,9 +107,33 @@ class BoundAndSearch(base.Run):
         self._bound_for(self.clock.first(turn))
         if self.search is None:
             self._start_search()
-        self._take_turns(self.clock.first(seconds), turn)
+        clock = self.clock.first(seconds)
+        helpers = 0 if self.search is None else helpers
+        if helpers:  # which follow the prices that they begin with
+            self._bound_for(clock.first(2 * turn))
+            self._guide_search()
+        until = clock.first(SHARE_OF_HELPERS * clock.seconds_left)
+        works = [partial(self._search_beside, number + 1, until) for number in range(helpers)]
+        with SideBySide(works) as beside:
+            self._take_turns(clock, turn, beside)
+            if self.known.stopped_by is StoppedBy.INTERRUPTED:
+                beside.stop()
+            elif self.known.stopped_by not in ENDED:
+                beside.wait(lambda: clock.seconds_left)
+            self._adopt(beside)
+        self.known = replace(self.known, details={**self.known.details, **beside.facts()})
         self._report(force=True)
         return self._result()
+
+    def _search_beside(self, number: int, clock: Clock) -> Solution | None:
+        """Search with other draws, and return the best schedules."""
+        assert self.search is not None
+        self.on_progress = None
+        seed, start = self.options.seed + SEED_STEP * number, self._searched()
+        with uncounted():  # who is late is ended
+            self.search = self._new_search(seed, start)
+        self.search.improve(lambda: self._ends(clock))
+        return self._searched()
 
     def _searched(self) -> Solution | None:
         """The search's best solution, built and judged once for as long as it is the best."""
@@ -108,7 +144,14 @@ class BoundAndSearch(base.Run):
             self._built_at = self.search.objective
         return self._built
 
-    def _take_turns(self, clock: Clock, turn: float) -> None:
+    def _adopt(self, beside: SideBySide) -> None:
+        """Take the best of what others found."""
+        while self.search is not None and beside.look():
+            solution = beside.results.pop()
+            if solution is not None:
+                self.search.adopt(solution)
+
+    def _take_turns(self, clock: Clock, turn: float, beside: SideBySide) -> None:
         """Bound and search in turns."""
         share = 0.5
         while not self._ends(clock) and not (self.search is None and self.bounding.converged):
@@ -122,6 +165,7 @@ class BoundAndSearch(base.Run):
                 share = 0.0
             if self.search is None:
                 continue
+            self._adopt(beside)
             self._guide_search()
             searching = clock.first(2 * (1 - share) * turn)
             self.search.improve(partial(self._ends, searching))
@@ -233,25 +277,27 @@ def solve_auto(
         )
         size = both.oracle.num_blocks * both.oracle.rows.size
         small = size <= SMALL_SIZE
+        threads = threads_of(options)
         if not small:
-            both.run(both.clock.seconds)
+            both.run(both.clock.seconds, helpers=threads - 1)
         else:
             has_tree = bool(family_solvers(instance.family).tree_layouts(instance, formulation))
-            share, most = BEFORE_TREE if has_tree else BEFORE_PROGRAM
+            share, most = SHARE_BESIDE if has_tree or threads > 1 else SHARE_ALONE
             both.run(min(most, share * both.clock.seconds))
             if both.known.stopped_by not in ENDED:
-                both.known = _prove(both, program, has_tree)
+                prove = _in_turn if threads == 1 else _side_by_side
+                both.known = prove(both, program, has_tree)
         relation = "at most" if small else "above"
         why = f"jobs x linking rows = {size}, {relation} {SMALL_SIZE}"
         return replace(both.known, details={"why": why, **both.known.details})
 
 
-def _prove(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
+def _in_turn(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
     """A tree for a short time, then the program."""
     if has_tree:
         clock = both.clock.first(min(MOST_OF_TREE, SHARE_OF_TREE * both.clock.seconds))
         grown = _grow(both, clock)
-        if within_gap(grown.objective, grown.bound, both.options.gap):
+        if _is_closed(both, grown):
             return replace(grown, method=f"{METHOD}+tree", stopped_by=StoppedBy.GAP)
         if both.clock.stop.is_set():
             return grown
@@ -260,6 +306,55 @@ def _prove(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
     if "program_failed" in both.known.details:
         return _grow(both, both.clock) if has_tree else both.run(both.clock.seconds_left)
     return both.known
+
+
+def _side_by_side(both: BoundAndSearch, program: Program, has_tree: bool) -> Result:
+    """Prices, search and tree, and the program in another process; what ends first ends both."""
+    known, clock = both.known, both.clock
+
+    def closes() -> bool:
+        """Whether what the other process found closes the gap."""
+        return any(_is_closed(both, base.joined(known, other)) for other in beside.look())
+
+    program_clock = clock.first(SHARE_BESIDE_PROGRAM * clock.seconds_left)
+    with SideBySide([partial(_solve_program, both, program, program_clock)]) as beside:
+        both.clock = replace(clock, asked=closes)
+        result = _run_beside_program(both, has_tree)
+        if clock.stop.is_set():
+            beside.stop()
+        elif not _is_closed(both, result):
+            beside.wait(lambda: clock.seconds_left)
+        for other in beside.look():
+            result = replace(base.joined(other, result), stopped_by=other.stopped_by)
+    if _is_closed(both, result):
+        result = replace(result, stopped_by=StoppedBy.GAP)
+    elif clock.stop.is_set():
+        result = replace(result, stopped_by=StoppedBy.INTERRUPTED)
+    return replace(result, details={**result.details, **beside.facts()})
+
+
+def _is_closed(both: BoundAndSearch, result: Result) -> bool:
+    return within_gap(result.objective, result.bound, both.options.gap)
+
+
+def _solve_program(both: BoundAndSearch, program: Program, clock: Clock) -> Result:
+    """What the program finds in a process of its own."""
+    both.clock, both.on_progress = clock, None
+    both.solve_program(program)
+    return both.known
+
+
+def _run_beside_program(both: BoundAndSearch, has_tree: bool) -> Result:
+    """Go on with prices and search, then grow a tree: what is done beside the program."""
+    if not has_tree:
+        return both.run(both.clock.seconds_left)
+    if not both.bounding.converged:
+        share, most = SHARE_ALONE
+        both.run(min(most, share * both.clock.seconds))
+    if both.known.stopped_by in ENDED:
+        return both.known
+    both.known = replace(both.known, method=f"{METHOD}+tree")
+    return _grow(both, both.clock)
 
 
 def solve_tree(

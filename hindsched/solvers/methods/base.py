@@ -101,7 +101,10 @@ class Run:
 
     def solve_program(self, program: Callable[..., Result] | None = None) -> None:
         """Solve the offline program from the best solution, in the time that is left."""
+        threads = self.options.threads
         options = self.options.with_time(self.clock.seconds_left)
+        if threads is not None and threads > 1:  # the others work beside
+            options = replace(options, threads=threads - 1)
         known, solve = self.known, program or solve_milp
         try:
             solved = solve(

@@ -20,11 +20,8 @@ from hindsched.solutions.base import build_solution
 from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.certificates.file import verify_certificate
 from hindsched.solvers.door.result import Status
-from hindsched.solvers.door.work import Clock
-from hindsched.solvers.families.gang.by_kind import improve_kinds
 from hindsched.solvers.families.gang.oracle import GangOracle
 from hindsched.solvers.families.gang.replay import POLICIES, incumbents, replay
-from hindsched.solvers.families.gang.search import well_annealed
 from tests.second_opinion.settle import settle
 from tests.strategies.gang import tiny_instances
 
@@ -104,16 +101,6 @@ def test_jobs_of_one_kind_are_problems_of_their_own() -> None:
         for part, each in zip(parts, solved, strict=True)
     ]
     assert kernel.bound(whole.to_dict(), joined).low == sum(exact)
-
-
-def test_jobs_move_on_their_kinds() -> None:
-    short = [{"name": f"j{n}", "submit": 0, "duration": 20 - n, "gpus": 1, "gpu_kinds": ["A"]}
-             for n in range(15)]  # fmt: skip
-    instance = of([*JOBS, *short])
-    worst = replay(instance, "fifo")
-    better = improve_kinds(worst, Clock(0.5), well_annealed)
-    assert better.violations() == []
-    assert better.objective() < worst.objective()
 
 
 @pytest.mark.parametrize("placement", ["pool", "consolidated"])

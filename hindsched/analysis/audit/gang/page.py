@@ -15,6 +15,7 @@ from hindsched.analysis.audit.gang.words import UNITS, cell_text
 from hindsched.analysis.report.html import page_environment, page_style, svg_markup
 from hindsched.analysis.tables import jsonable, to_csv
 from hindsched.errors import InputError
+from hindsched.instances.gang.instance import GangInstance, GangJob
 from hindsched.instances.io import write, write_bytes, write_json, write_text
 from hindsched.instances.traces.log import Log
 from hindsched.instances.traces.reading import short
@@ -23,7 +24,6 @@ from hindsched.printable import printable
 from hindsched.solutions.base import write_solution
 from hindsched.solutions.gang.solution import GangSolution, pool_rows, use_over_time
 from hindsched.solvers.certificates.file import write_certificate
-from hindsched.solvers.families.gang.by_kind import pool_of_kind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -238,11 +238,22 @@ def _jobs_drawn(audit: Audit) -> range:
     return range(first, min(first + JOBS_DRAWN, jobs))
 
 
+def _one_pool(instance: GangInstance, members: Sequence[int]) -> GangInstance:
+    """Some jobs on one pool, the GPUs of the first kind."""
+    data = [instance.jobs[position].model_dump(exclude_unset=True) for position in members]
+    places = {"gpu_kinds", "most_gpus"}
+    kept = [{key: each for key, each in job.items() if key not in places} for job in data]
+    return GangInstance(
+        name=instance.name, horizon=instance.horizon, slot_seconds=instance.slot_seconds,
+        gpus=next(iter(instance.gpu_kinds.values())), jobs=tuple(GangJob(**job) for job in kept),
+    )  # fmt: skip
+
+
 def _part(solution: GangSolution, members: range) -> GangSolution:
     """Some jobs of a schedule, on one pool."""
     rows = solution.rows
     mine = (rows.job >= members.start) & (rows.job < members.stop)
-    pool = pool_of_kind(solution.instance, 0, np.array(members))
+    pool = _one_pool(solution.instance, members)
     job, *others = (column[mine] for column in rows[:4])
     return GangSolution(pool, pool_rows(job - members.start, *others), solution.formulation)
 

@@ -25,7 +25,6 @@ from hindsched.solvers.certificates.certificate import certify
 from hindsched.solvers.door.options import SolveOptions
 from hindsched.solvers.door.result import Progress, Result, Status
 from hindsched.solvers.door.work import Clock, catch_interrupt, count_work
-from hindsched.solvers.families.gang.by_kind import improve_kinds
 from hindsched.solvers.families.gang.enumeration import (
     Enumeration,
     can_enumerate,
@@ -48,8 +47,6 @@ TERMS_PER_SECOND = 200_000
 SHARE_BEFORE_PROGRAM, LEAST_BEFORE_PROGRAM, MOST_BEFORE_PROGRAM = 0.1, 0.1, 0.5
 """Share of the time that prices and search get before the program, and seconds at most: between
 the two last, the more the larger the program is."""
-SHARE_OF_KINDS = 0.7
-"""Share of what is left after the prices in which jobs move on the kinds where they are."""
 SWAPS = 0.05
 """Share of the jobs that move when an order is perturbed."""
 
@@ -87,13 +84,9 @@ class GangRun(Run):
             clock = Clock(math.inf, clock.stop)
         elif clock.is_over:
             return
-        elif not self.instance.is_consolidated:
+        elif not self.instance.names_places:
             first = clock.first(BOUND_SHARE * clock.seconds_left)
-            by_kind = self.instance.has_kinds
-            self.offer(
-                improve_kinds(self.best, first, well_annealed) if by_kind
-                else well_annealed(self.best, first)
-            )  # fmt: skip
+            self.offer(well_annealed(self.best, first))
         prove_by_enumeration(enumeration, self, self.best, clock)
         self.tell("sequences")
 
@@ -114,9 +107,6 @@ class GangRun(Run):
         can_sequence = kind == "non-preemptive" and goal != "makespan"
         if not can_sequence or self.instance.names_places:
             self.find_prices(for_prices)
-            if can_sequence and not self.instance.is_consolidated:
-                clock = self.clock.first(SHARE_OF_KINDS * self.clock.seconds_left)
-                self.offer(improve_kinds(self.best, clock, self._moved))
             self._perturb()
             return
         search = SequenceSearch(self.instance, self.formulation, self.options.seed)
@@ -133,13 +123,6 @@ class GangRun(Run):
             self.tell("moves")
         elif not is_done():
             self._perturb()
-
-    def _moved(self, known: GangSolution, clock: Clock) -> GangSolution:
-        """A pool's schedule after moves until the clock stops."""
-        search = SequenceSearch(known.instance, self.formulation, self.options.seed)
-        search.try_starts(known.starts)
-        search.anneal(clock, lambda: False)
-        return search.solution()
 
     def _perturb(self) -> None:
         """Start jobs by perturbed orders of the best schedule while there is time."""

@@ -199,7 +199,8 @@ class BrokerRun(Run):
         instance, formulation = self.instance, self.known.formulation
         self.offer(MlbrokerSolution(instance, *answers, formulation))
         clock = self.clock.first(share * self.clock.seconds - self.clock.gone)
-        self.offer(find_schedule(instance, formulation, clock, answers))
+        if not clock.is_over:
+            self.offer(find_schedule(instance, formulation, clock, answers))
 
 
 def milp_mlbroker(

@@ -371,9 +371,22 @@ def _judge_cases(rule: Rule, results: Sequence[CaseResult], at_scale: bool) -> C
 def condition_of(some: Sequence[Case], cases: Sequence[Case], most_parts: int = MOST_PARTS) -> str:
     """Say which of the cases these are, as short as it can be said: ``if load = 1, jobs = 50``."""
     parts = _parts(some, cases)
-    if len(parts) > most_parts:
+    if len(parts) <= most_parts:
+        return f"if {'; '.join(parts)}"
+    whole = _whole_values(some, cases) if most_parts > 1 else []
+    if not whole:
         return f"in {len(some)} of {len(cases)} cases"
-    return f"if {'; '.join(parts)}"
+    axes = dict.fromkeys(name for name, _ in whole)
+    named = [_said(name, [value for axis, value in whole if axis == name]) for name in axes]
+    others = [case for case in cases if not any(pair in whole for pair in case)]
+    said = f"in {len(set(others) & set(some))} of {len(others)} other cases"
+    return f"if {'; '.join([*named, said])}"
+
+
+def _whole_values(some: Sequence[Case], cases: Sequence[Case]) -> list[tuple[str, Any]]:
+    """Values of axes of which all cases are among some."""
+    outside = {pair for case in cases if case not in some for pair in case}
+    return list(dict.fromkeys(pair for case in some for pair in case if pair not in outside))
 
 
 def _parts(some: Sequence[Case], cases: Sequence[Case]) -> list[str]:

@@ -263,6 +263,14 @@ def test_conditions_are_as_short_as_they_can_be():
     ragged = [case for index, case in enumerate(cases) if index != 4]
     assert condition_of(ragged, cases) == "if x is a; x is b, y is c or e"
     assert condition_of(ragged, cases, 1) == "in 5 of 6 cases"
+    table = [(("x", x), ("y", y)) for x in range(5) for y in range(5)]
+    scattered = [
+        case for case in table if dict(case)["x"] == 4 or dict(case)["y"] == dict(case)["x"]
+    ]
+    assert condition_of(scattered, table) == "if x = 4; in 4 of 20 other cases"
+    assert condition_of([case for case in scattered if case not in table[20:]], table) == (
+        "in 4 of 25 cases"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -124,11 +124,16 @@ def test_no_job_of_problem_4_needs_later_slots(tiny):
 
 
 def test_a_job_of_problem_4_may_wait_for_longer_than_in_problem_2():
-    """In slot 50 the long job has one slot left, which costs 5 / 50 more behind the short one."""
+    """In slot 50 the long job has one slot left, which costs 5 / 50 more behind the short one.
+
+    Storage for chunks without a size changes nothing.
+    """
     jobs = [job("long", 1, 1, 50, 50, {"a": 0}), job("short", 50, 1, 5, 5, {"a": 0})]
-    tiny = instance([{"name": "a", "workers": ["t1"], "ps": ["p"]}], jobs, {"workers": {"t1": 0}})
     least = sum(range(49)) / 50 + 54 / 50 + sum(range(5)) / 5
-    assert solve_program(build_ilp_4(tiny).pyomo).objective == pytest.approx(least)
+    for room in ({}, {"storage_gb": 1}):
+        server = {"name": "a", "workers": ["t1"], "ps": ["p"], **room}
+        tiny = instance([server], jobs, {"workers": {"t1": 0}})
+        assert solve_program(build_ilp_4(tiny).pyomo).objective == pytest.approx(least)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

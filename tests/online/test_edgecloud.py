@@ -153,19 +153,39 @@ def test_extra_speed_by_hand():
 
 
 def test_at_speed_2_a_chunk_takes_half_as_long():
-    """Four slots at speed 1, two at 2; (4) counts the time of the work from 0: 6 / 4 and 1."""
+    """Four slots at speed 1, two at 2; (4) counts the middle of the work: 8 / 4 and 1."""
     found = ratio(instance(ONE, [job("a", 1, 1, 4, 4, {"a": 0})], NO_CLOUD), ["edgecloud"], speed=2)
     plain, total, flow = found.algorithms
     assert plain.ratio.interval.upper == pytest.approx(1)
     assert (total.objective, flow.objective) == (2, 1)
     assert total.ratio.interval.lower == pytest.approx(0.5)
-    assert flow.optimum.interval.lower == flow.optimum.interval.upper == pytest.approx(1.5)
+    assert flow.optimum.interval.lower == flow.optimum.interval.upper == pytest.approx(2)
     assert total.ratio.starred
     assert [row.theorem["value"] for row in found.algorithms] == [2, 2, 2]
     assert "the algorithm runs at speed 2" in unmet(plain.theorem)
     assert unmet(total.theorem) == ["Lemma 2: the printed dual is feasible"]
     slower = ratio(example_1(), ["edgecloud"], speed=1.1).algorithms
     assert [row.theorem["value"] for row in slower] == pytest.approx([4, 22, 11])
+
+
+def test_the_ratio_to_problem_4_follows_from_what_is_proven():
+    """Two slots of work and nine of sending: at zeta = 1 the middle is 1, in (4) 5.5."""
+    alone = job("a", 1, 1, 11, 2, {"a": 0})
+    flow = ratio(instance(ONE, [alone], NO_CLOUD), ["edgecloud"], speed=2).algorithms[-1]
+    assert flow.objective == 2.75
+    assert flow.ratio.interval.to_dict() == {"lower": None, "upper": pytest.approx(2.75)}
+    local = job("a", 1, 1, 1, 1, {"a": 0})
+    flow = ratio(instance(ONE, [local], NO_CLOUD), ["edgecloud"], speed=2).algorithms[-1]
+    assert flow.ratio.interval.to_dict() == pytest.approx({"lower": 0.5, "upper": 0.5})
+
+
+def test_theorem_3_is_of_a_cloud_without_limits():
+    """In a cloud of one worker short jobs wait for the long one: 3 times the optimum, not 2."""
+    jobs = [job("long", 1, 1, 200, 200, {"cloud": 0})]
+    jobs += [job(f"short{n}", 2, 1, 1, 1, {"cloud": 0}) for n in range(60)]
+    total = measure_at_speed(instance([], jobs, {"workers": {"t1": 1}}), 2.0, SolveOptions())[0]
+    assert total.value > total.theorem["value"] * (60 * 61 / 2 + 261)
+    assert unmet(total.theorem, of_instance=True) == ["no chunk waits for a worker in the cloud"]
 
 
 HALVES = {"epochs": 2, "update_ms": 0, "minibatch_hours": 1, "minibatches": (1, 4),

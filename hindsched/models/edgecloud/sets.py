@@ -217,7 +217,7 @@ def flow_time_last_slots(instance: EdgecloudInstance) -> dict[int, int]:
     In an unlimited cloud it ends a chunk's slots after its upload. Elsewhere, once all is uploaded,
     it waits only while all workers of its type are busy, or runs with all its chunks.
     """
-    if np.isfinite(instance.storage_gb).any():
+    if np.isfinite(instance.storage_gb).any() and (instance.chunk_gb > 0).any():
         return relaxation_last_slots(instance)
     kinds = np.array([job.worker_type for job in instance.jobs])
     slots, begin = instance.cloud_slots, instance.arrivals + instance.cloud_upload

@@ -31,6 +31,7 @@ from hindsched.solutions.edgecloud.list_schedule import read_past
 from hindsched.solutions.edgecloud.runs import ChunkRun, Runs, file_row
 from hindsched.solvers.base import placing_oracle
 from hindsched.solvers.door.options import SolveOptions
+from hindsched.solvers.door.result import Status
 from hindsched.solvers.families.edgecloud.methods import program_columns, solve_flow_time
 from hindsched.solvers.families.edgecloud.oracle import EdgecloudOracle
 from hindsched.solvers.oracles.base import PlacingOracle
@@ -290,10 +291,11 @@ def theorem(instance: EdgecloudInstance, speed: float = 1.0) -> protocol.Theorem
     chunks, epsilon = int(instance.chunks.max()), float(exactly(speed) - 1) or 1.0
     constant = 1 + 1 / epsilon
     swapped = _overtaking(instance)
-    short = _missing_ps(instance)
+    short, waiting = _missing_ps(instance), _missing_in_cloud(instance)
     assumed = [
         ("chunks become available in the order of arrival on every worker", swapped == 0, swapped),
         ("a PS is free whenever a job runs", short == 0, short),
+        ("no chunk waits for a worker in the cloud", waiting == 0, waiting),
     ]
     beside = [
         (f"the algorithm runs at speed {1 + epsilon:.12g}", speed > 1, speed),
@@ -312,13 +314,22 @@ def theorem(instance: EdgecloudInstance, speed: float = 1.0) -> protocol.Theorem
 def measure_at_speed(
     instance: EdgecloudInstance, speed: float, options: SolveOptions
 ) -> list[protocol.MeasureAtSpeed]:
-    """Theorem 3's two quantities of A_online at a speed above 1."""
+    """Theorem 3's two quantities of A_online at a speed above 1.
+
+    In (4) a slot counts with its middle, as in the proof of Lemma 1 and in the run: 1 / 2 more a
+    job. With zeta = 1 its optimum is only bounded where chunks take longer at the edge.
+    """
     if np.isfinite(instance.storage_gb).any():
         raise InputError("speed", speed, "is for servers without limits of storage (problem (2))")
     run, stated = run_with_speed(instance, float(exactly(speed) - 1)), theorem(instance, speed)
     of_4 = {**stated, "value": stated["quantities"].get("ratio_for_(4)")}
     total, flow = "total completion time, problem (2)", "fractional flow time, problem (4)"
-    solved = solve_flow_time(instance, options)
+    solved, half = solve_flow_time(instance, options), len(instance.jobs) / 2
+    at_edge = [j for j, job in enumerate(instance.jobs) if instance.places(job)]
+    if (instance.edge_slots > instance.cloud_slots)[at_edge].any():
+        solved = replace(solved, status=Status.NO_SOLUTION, objective=None)
+    least, known = (end if end is None else end + half for end in (solved.bound, solved.objective))
+    solved = replace(solved, bound=least, objective=known)
     return [
         protocol.MeasureAtSpeed(total, run.total, stated),
         protocol.MeasureAtSpeed(flow, run.fractional_flow, of_4, solved),
@@ -342,6 +353,15 @@ def _missing_ps(instance: EdgecloudInstance) -> int:
     clouds = {kind: instance.cloud_ps(kind) for kind in jobs}
     short = [jobs[k] - at_edge[k] - n for k, n in clouds.items() if n is not None]
     return max([0, *short])
+
+
+def _missing_in_cloud(instance: EdgecloudInstance) -> int:
+    """Workers missing to serve all chunks of a type at once in a cloud that has some."""
+    chunks = Counter[str]()
+    for job in instance.jobs:
+        chunks[job.worker_type] += job.chunks
+    clouds = {kind: instance.cloud_workers(kind) for kind in chunks}
+    return max([0, *(chunks[kind] - n for kind, n in clouds.items() if n)])
 
 
 ONLINE = FamilyOnline(

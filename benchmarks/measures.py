@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Case = tuple[tuple[str, Any], ...]  # under what a value was measured: names and values
 Values = dict[Case, Any]  # of a case: a series with a value a seed
 Spec = Mapping[str, Any]
+ROUND_OFF = 1e-12  # what is less is zero, of which no ratio is taken
 
 
 def measure(spec: Spec, frame: pd.DataFrame) -> Values:
@@ -50,6 +51,7 @@ def against(
 ) -> Values:
     """Ours over (or `minus`) the rival that is `best`, in each case of `by` the mean over `over`.
 
+    Ratios have their geometric mean, which does not depend on what is divided by what.
     The best of several rivals is that whose mean over all seeds is, as plots of means show it: the
     best of each run is nobody's schedule.
     Several of ours, or settings of the rivals, stand under the words that tell them apart (cases
@@ -67,7 +69,9 @@ def against(
             number = wide[name] - rival if minus else wide[name] / rival
             words = (("the rivals", rivals_word), (variant, word))
             prefix = tuple(pair for pair in words if pair[1])
-            values |= {prefix + case: ratio for case, ratio in _gathered(number, by).items()}
+            values |= {
+                prefix + case: ratio for case, ratio in _gathered(number, by, not minus).items()
+            }
     return values
 
 
@@ -206,7 +210,8 @@ def _part(frame: pd.DataFrame, where: Spec | None) -> pd.DataFrame:
 
 def _wide(frame: pd.DataFrame, keys: Sequence[str], column: str, y: str) -> pd.DataFrame:
     """Means of `y`, a row a seed and combination of `keys` and a column a value of `column`."""
-    numbers = frame.astype({y: float})
+    own = frame[y].astype(float)
+    numbers = frame.assign(**{y: own.mask(own.abs() < ROUND_OFF, 0)})
     return numbers.groupby(["seed", *keys, column], sort=False)[y].mean().unstack(column)
 
 
@@ -229,9 +234,14 @@ def _best(wide: pd.DataFrame, names: list[str], best: str) -> Any:
     return own.where(chosen).bfill(axis=1).iloc[:, 0]
 
 
-def _gathered(series: Any, by: Sequence[str]) -> Values:
-    """In each case of `by` the mean over all else, a value a seed."""
-    means = series.groupby(level=["seed", *by], sort=False).mean()
+def _gathered(series: Any, by: Sequence[str], are_ratios: bool = False) -> Values:
+    """In each case of `by` the mean over all else, a value a seed; of ratios above 0 geometric."""
+    levels = ["seed", *by]
+    rows = series.groupby(level=levels, sort=False)
+    means = rows.mean()
+    if are_ratios:
+        logs = np.log(series.where(series > 0)).groupby(level=levels, sort=False).mean()
+        means = np.exp(logs).where(rows.min() > 0, means)
     if not by:
         return {(): means}
     cases: Values = {}

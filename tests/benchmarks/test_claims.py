@@ -197,7 +197,11 @@ def test_measures_by_hand():
     twice = {"of": "quotient", "numerator": parts[0], "denominator": parts[1]}
     assert of_one_seed(twice, frame) == {(): 3.75}
     least = {"of": "against", "ours": "ours", "rivals": ["a", "b"], "y": "y", "best": "min"}
-    assert of_one_seed({**least, "over": ["load"]}, frame) == {(): 3.75}
+    assert of_one_seed({**least, "over": ["load"]}, frame) == {(): pytest.approx(3.0)}
+    turned = {**least, "ours": "b", "rivals": "ours", "over": ["load"]}
+    assert of_one_seed(turned, frame) == {(): pytest.approx(1 / 3.0)}
+    dust = frame.assign(y=frame["y"].where(frame["load"] > 1, 1e-15))
+    assert of_one_seed({"of": "change", **ours, "x": "load"}, dust) == {(): math.inf}
     minus = {"of": "against", "ours": "ours", "rivals": None, "y": "y", "minus": True}
     assert of_one_seed({**minus, "by": ["load"]}, frame)[("load", 1),] == 3.0
     step = {"of": "value", "table": [["select", "load == load.max()"]], "y": "y", "gather": "max"}
@@ -210,7 +214,7 @@ def test_the_best_rival_is_that_whose_mean_over_all_seeds_is():
     later = frame["scheme"].eq("b") & frame["seed"].eq(1)
     spec = {"of": "against", "ours": "ours", "rivals": ["a", "b"], "y": "y"}
     ratios = measure(spec, frame.assign(y=frame["y"].where(~later, 100)))[()]
-    assert ratios.tolist() == [3.75, 6.75 / 100]
+    assert ratios.tolist() == pytest.approx([3.75, 6.75 / 100])
     (missing,) = measure({**spec, "rivals": ["a", "c"]}, frame).values()
     assert missing.isna().all()
 

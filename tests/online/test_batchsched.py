@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from hindsched.instances.batchsched.generator import generate
-from hindsched.instances.batchsched.instance import PARAMETER_SERVER, RING_ALLREDUCE
+from hindsched.instances.batchsched.instance import (
+    PARAMETER_SERVER,
+    RING_ALLREDUCE,
+    BatchschedInstance,
+)
+from hindsched.instances.catalogue import named_instance
 from hindsched.online.batchsched.algorithms import (
     BatchschedDualPrice,
     GreedyRtl,
@@ -139,6 +144,15 @@ def test_theorem_and_estimates():
     assert not share["holds"]
     assert share["worst"] == pytest.approx(stated["log2_lambda"])  # a worker takes a server
     assert known["worst"] == pytest.approx(high / low)
+
+
+def test_theorem_3_asks_for_all_that_a_job_takes_on_a_server():
+    """Two workers and a PS take 2 of 4 GPUs and 4 of 8 cores; one of them at most a quarter."""
+    data = named_instance("batchsched/worst/theorem-1").to_dict()
+    for server in data["servers"]:
+        server["capacity"] |= {"gpu": 4, "cpu": 8}
+    stated = theorem(BatchschedInstance.parse(data))
+    assert stated["assumptions"][1]["worst"] == pytest.approx(stated["log2_lambda"] / 2)
 
 
 def test_greedy_rtl_accepts_by_density_as_late_as_possible():

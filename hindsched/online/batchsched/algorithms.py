@@ -24,7 +24,7 @@ from pydantic import Field
 from hindsched.arrays import Floats
 from hindsched.instances.base import Instance, JobRecord
 from hindsched.instances.batchsched.instance import BatchschedInstance, BatchschedJob
-from hindsched.instances.modes import modes
+from hindsched.instances.modes import modes, ps_for
 from hindsched.json_types import JsonObject
 from hindsched.models.base import Subproblem, subproblem
 from hindsched.models.windows.sets import num_columns
@@ -359,8 +359,7 @@ def theorem(instance: BatchschedInstance) -> Theorem:
     per_batch = {
         tau: enough_rounds(w, float(weights.min()), gamma) for tau, w in sorted(batches.items())
     }
-    units = (instance.worker_demand, instance.ps_demand)
-    share = largest_share((demand, instance.server_capacity) for demand in units)
+    share = largest_share([(_demands_on_a_server(instance), instance.server_capacity)])
     # In units of the smallest density every job's least volume satisfies 1 <= w / sum f <= F.
     most = [volumes(instance, modes(instance, job)).max() for job in instance.jobs]
     thinnest = float((weights / most).min() / density.min())
@@ -376,6 +375,22 @@ def theorem(instance: BatchschedInstance) -> Theorem:
         alpha_per_batch={str(tau): value for tau, value in per_batch.items()},
         log2_lambda=log_base, max_weight_ratio=gamma,
     )  # fmt: skip
+
+
+def _demands_on_a_server(instance: BatchschedInstance) -> Floats:
+    """What all workers and PSs of a job may take on one server, by mode: (demands, R)."""
+    columns = [np.column_stack(modes(instance, job).columns[:4]) for job in instance.jobs]
+    units = set[tuple[int, int, int, int]]()  # workers of a type and PSs of a type
+    for m, p, together, count in np.unique(np.concatenate(columns), axis=0).tolist():
+        if not (together and instance.has_ps):
+            units.update((w, m, 0, p) for w in range(1, count + 1))
+        if instance.has_ps:
+            hosts = np.arange(count if together else 0, count + together)
+            ps = ps_for(count - hosts, instance.ps_ratio[m, p])
+            units.update((w, m, s, p) for w, s in zip(hosts.tolist(), ps.tolist(), strict=True))
+    workers, m, ps, p = np.array(list(units), dtype=np.int64).reshape(-1, 4).T
+    demands: Floats = workers[:, None] * instance.worker_demand[m]
+    return demands + ps[:, None] * instance.ps_demand[p] if instance.has_ps else demands
 
 
 def declared_estimates(instance: BatchschedInstance) -> JsonObject:

@@ -19,6 +19,7 @@ from tests.brute_force.batchsched import cheapest_placement
 from tests.second_opinion.settle import placements
 from tests.strategies.batchsched import tiny_instances
 
+G1 = {"omega": [[3, 2], [2, 4]], "delta": [[0, 1], [2, 5]]}
 G2 = {"omega": [[1, 3], [3, 2]], "delta": [[4, 3], [0, 5]]}
 
 
@@ -44,19 +45,24 @@ def place(problem, greedy):
 
 
 def test_algorithm_4_is_not_optimal_and_may_find_nothing():
-    """The kept instance violates Theorem 1 at prices that its two servers may have."""
-    kept = named_instance("batchsched/worst/theorem-1")
-    free = kept.server_capacity[:, :2].astype(int).tolist()
-    g1 = {"omega": free, "delta": [[0, 1], [2, 5]]}
-    more = {
-        "e": kept.worker_demand[0, :2], "z": kept.ps_demand[0, :2], "N": kept.jobs[0].chunks,
-        "b": kept.worker_demand[0, 2], "B": kept.ps_demand[0, 2],
-    }  # fmt: skip
-    for known, greedy in ((g1, 22), (G2, np.inf)):
+    more = {"e": [1, 1], "z": [0, 2], "b": 1, "B": 1, "N": 2}
+    for known, greedy in ((G1, 22), (G2, np.inf)):
         problem = {**known, **more}
         assert cheapest_placement(problem) == 18
         assert place(problem, greedy=False) == 18
         assert place(problem, greedy=True) == greedy
+
+
+def test_algorithm_4_finds_nothing_on_the_idle_servers_of_the_kept_instance():
+    """Nothing is taken, so that all prices (11) are 0; a worker on each, the PS on the second."""
+    kept = named_instance("batchsched/worst/theorem-1")
+    problem = {
+        "omega": kept.server_capacity[:, :2].astype(int).tolist(), "delta": [[0, 0], [0, 0]],
+        "e": kept.worker_demand[0, :2], "z": kept.ps_demand[0, :2], "N": kept.jobs[0].chunks,
+        "b": kept.worker_demand[0, 2], "B": kept.ps_demand[0, 2],
+    }  # fmt: skip
+    assert cheapest_placement(problem) == place(problem, greedy=False) == 0
+    assert place(problem, greedy=True) == np.inf
 
 
 @settings(max_examples=300)

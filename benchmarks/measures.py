@@ -157,10 +157,15 @@ def _case_rows(frame: pd.DataFrame, spec: Spec, name: str) -> pd.DataFrame:
 
 
 def _class_timeliness(frame: pd.DataFrame, kind: str, statistic: str) -> pd.DataFrame:
-    """Distance of the mean from the target, or the variance, of a class's finished jobs."""
+    """Distance of the mean from the target, or the variance, of a class's finished jobs.
+
+    A scheme is early or late as its mean over all seeds is: a run's few jobs miss by chance.
+    """
     part = frame[frame["class"] == kind].astype({"late": float})
     late = part.groupby(["seed", "scheme"])["late"]
-    numbers = late.mean().abs() if statistic == "mean" else late.var()
+    numbers = late.mean() if statistic == "mean" else late.var()
+    if statistic == "mean":
+        numbers = numbers * np.sign(numbers.groupby("scheme").transform("mean"))
     return numbers.rename("late").reset_index()
 
 

@@ -249,6 +249,16 @@ def test_an_exponent_is_fitted_and_a_peak_ends_where_half_of_it_is_last_reached(
     assert of_one_seed(spec, pd.DataFrame(rows)) == {(): 3 / 4}
 
 
+def test_punctual_is_whose_mean_over_all_runs_is_near_the_target():
+    """`a` is 3 slots early, then 2 late; `b` is 1 late in both runs."""
+    late = {"a": (-3.0, 2.0), "b": (1.0, 1.0)}
+    rows = [{"seed": seed, "scheme": name, "class": "c", "late": number}
+            for name, numbers in late.items() for seed, number in enumerate(numbers)]  # fmt: skip
+    spec = {"table": [["timeliness", "c", "mean"]], "of": "against", "ours": "a", "rivals": "b"}
+    found = measure({**spec, "y": "late", "minus": True}, pd.DataFrame(rows))[()]
+    assert (found.tolist(), found.mean()) == ([2.0, -3.0], 0.5 - 1)
+
+
 def test_what_no_run_decides_has_a_reason():
     asked = claim(None, Rule(high=1))
     reasons = [

@@ -63,7 +63,7 @@ def generate(
         Seed of the draws, at least 0.
     assumptions : bool
         Whether to meet what the paper's theorem assumes of instances, as far as presets and
-        settings let it; `hs.ratio` says of each assumption whether it holds.
+        settings let it; `hindsched.ratio` says of each assumption whether it holds.
     **settings
         Settings in place of the preset's; text is read as JSON where it is JSON.
 

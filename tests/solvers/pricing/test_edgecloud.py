@@ -22,7 +22,7 @@ def test_certified_duals_prove_lp_4_plus(tiny):
         best = solve(tiny, "milp", formulation=formulation).objective
         for layout in ("groups", "types"):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(methods, "lp_layout", lambda _, layout=layout: layout)
+                patch.setattr(methods, "lp_layout", lambda *_, layout=layout: layout)
                 certificate, details = lp_4_plus(tiny, formulation, SolveOptions())
             assert certificate.layout == layout
             assert details["lp_4_plus"] <= certificate.bound + 1e-4

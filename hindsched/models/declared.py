@@ -230,11 +230,11 @@ class PyomoProgram(DeclarativeProgram):
         unit = self.unit(name, kind) if unit is None else unit
         return self._labelled(name, unit, self.indices(max(components, key=len)), numbers)
 
-    def to_latex(self) -> str:
-        """The rules as mathematics with their symbols."""
+    def to_latex(self, sample: bool = False) -> str:
+        """The rules as mathematics with their symbols, or one row of each as a `sample`."""
         from hindsched.models.latex import latex
 
-        return latex(self)
+        return latex(self, sample)
 
     def write(self, path: str | Path) -> None:
         """Write the model, with readable names, to a path that ends in ``.mps`` or ``.lp``."""

@@ -237,12 +237,12 @@ class _PyomoModel(_ProgramModel):
         """The Pyomo model: read it, change it, give it to any solver."""
         return self.program.pyomo
 
-    def to_latex(self) -> str:
+    def to_latex(self, sample: bool = False) -> str:
         """The rules as mathematics, each with its sentence and number, and a table of the symbols.
 
-        Of a rule that somebody added, its first row is shown.
+        Of a rule that is not stated in general, and of all for a `sample`, one row is shown.
         """
-        return self.program.to_latex()
+        return self.program.to_latex(sample)
 
     def write(self, path: str | Path) -> None:
         """Write an MPS or LP file with readable names; the path's ending says which."""

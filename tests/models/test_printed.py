@@ -90,12 +90,15 @@ def test_every_equation_belongs_to_a_printed_rule():
     assert {family: set(module(family).EQUATIONS) for family in FAMILIES} == names
 
 
-def test_a_rule_without_an_equation_shows_a_row():
+def test_a_sample_shows_rows_and_so_does_a_rule_without_an_equation():
     model = hs.model(tiny("oasis"), form="printed")
-    stated_all = model.to_latex()
+    stated_all, sample = model.to_latex(), model.to_latex(sample=True)
     assert r"\forall i \in [I]" in stated_all
     assert r"\begin{array}" in stated_all
+    assert r"\forall" not in sample
+    assert r"\begin{array}" not in sample
+    assert "an admitted job does its work, for each job:" in sample
     model.pyomo.mine = pyo.Constraint(expr=model.pyomo.x[0] <= 0.5, doc="(mine) half of a job")
     own = model.to_latex().removeprefix(stated_all.partition("symbols, and")[0])
     assert r"half of a job:" in own
-    assert r"x[0] \leq 0.5 \tag{mine}" in own
+    assert r"x_{0} \leq 0.5 \tag{mine}" in own

@@ -98,8 +98,8 @@ class ModelResult:
     # bound of a changed model say nothing of the instance
     changed: str | None = None
     # facts of the solve; ``unplaced`` and ``refused`` say why there is no solution, ``conflict``
-    # which rows cannot hold together, if the linear relaxation is infeasible: without any one of
-    # them the others can
+    # which rows cannot hold together, if nothing is feasible: without any one of them the others
+    # can if they are ``irreducible``
     details: Mapping[str, object] | None = None
 
     status = property(attrgetter("program.status"), doc="What is known of the model's optimum.")
@@ -186,6 +186,8 @@ class ModelResult:
         changed += "".join(f"\n  in conflict: {row}" for row in conflict[:MOST_SHOWN])
         if len(conflict) > MOST_SHOWN:
             changed += f"\n  and {len(conflict) - MOST_SHOWN} more"
+        if conflict and not details.get("irreducible", True):
+            changed += "\n  perhaps fewer of these rows conflict already: time was too short to say"
         return (
             f"{self.declared.title}: {self.status}, objective {objective}, bound {limit}, "
             f"{self.program.seconds:.2f} s{changed}"
@@ -311,8 +313,9 @@ class Model(_PyomoModel):
         if result.status is Status.INFEASIBLE and "constraint" in details:
             details["conflict"] = [details["constraint"]]
         elif result.status is Status.INFEASIBLE:
-            rows = find_conflict(program.model, min(MOST_SECONDS, chosen.time_limit or np.inf))
-            details["conflict"] = [program.row_name(row) for row in rows]
+            conflict = find_conflict(program.model, min(MOST_SECONDS, chosen.time_limit or np.inf))
+            details["conflict"] = [program.row_name(row) for row in conflict.rows]
+            details["irreducible"] = conflict.irreducible
         return replace(result, solution=solution, changed=self._changed(), details=details)
 
     def relax(self) -> Model:

@@ -196,18 +196,44 @@ def test_an_infeasible_model_says_which_rows_conflict(instance):
     result = model.solve()
     assert result.status == "infeasible"
     assert result.details["conflict"] == ["more: (mine) more", "less: (mine) less"]
+    assert result.details["irreducible"]
     assert "in conflict: less: (mine) less" in str(result)
 
 
-def test_a_conflict_of_integrality_alone_names_no_rows():
+def test_a_conflict_is_irreducible_with_integrality_too():
+    """Of the relaxation all three conflict; of the program any two with the middle one do."""
     m = pyo.ConcreteModel()
     m.x, m.y = pyo.Var(domain=pyo.Binary), pyo.Var(domain=pyo.Binary)
     m.cost = pyo.Objective(expr=m.x)
     m.some = pyo.Constraint(expr=m.x >= 0.4)
     m.both = pyo.Constraint(expr=m.x + m.y <= 0.7)
-    assert find_conflict(m) == []
     m.other = pyo.Constraint(expr=m.y >= 0.5)
-    assert [row.name for row in find_conflict(m)] == ["some", "both", "other"]
+    conflict = find_conflict(m)
+    assert conflict.irreducible
+    assert len(conflict.rows) == 2
+
+
+def test_a_conflict_of_integrality_alone_is_named_in_time():
+    """A better objective than the optimum, which the relaxation has."""
+    instance = hs.suite("gang", "small")[0]
+    model = hs.model(instance)
+    less = hs.solve(instance, time_limit=5).objective - 0.5
+    assert model.relax().solve().objective < less
+    model.pyomo.better = pyo.Constraint(expr=model.pyomo.eq_0.expr <= less, doc="(mine) better")
+    conflict = find_conflict(model.pyomo)
+    assert conflict.irreducible
+    for row in model.pyomo.component_data_objects(pyo.Constraint):
+        row.deactivate()
+    for row in conflict.rows:
+        row.activate()
+    assert solve_program(model.pyomo).status == "infeasible"
+    for row in conflict.rows:
+        row.deactivate()
+        assert solve_program(model.pyomo).status != "infeasible"
+        row.activate()
+    short = find_conflict(model.pyomo, time_limit=1e-3)
+    assert not short.irreducible
+    assert set(map(id, conflict.rows)) == set(map(id, short.rows))
 
 
 def test_a_conflict_with_the_papers_rows_names_them_by_equation_and_index():

@@ -128,8 +128,8 @@ FOR_TENANTS = (
     "batchsche per-batch", "gandiva-fair", "hived",
 )  # fmt: skip
 AT_THEIR_STRONGEST = (
-    "astraea, lambda 1", "astraea, lambda 2", "batchsche", "gandiva-fair", "hived",
-    "gandiva-fair widest", "hived widest",
+    "astraea, lambda 1", "astraea, lambda 2", "batchsche", "batchsche per-batch", "gandiva-fair",
+    "hived", "gandiva-fair widest", "hived widest",
 )  # fmt: skip
 VARIANTS = ("batchsched", "batchsched-exact", "batchsched-adaptive")
 IN_A_ROUND = ("A_maxweight", "A_maxweight, exact, by density", "Jain et al. (GreedyRTL)")

@@ -316,20 +316,17 @@ def measure_at_speed(
 ) -> list[protocol.MeasureAtSpeed]:
     """Theorem 3's two quantities of A_online at a speed above 1.
 
-    In (4) a slot counts with its middle, as in the proof of Lemma 1 and in the run: 1 / 2 more a
-    job. With zeta = 1 its optimum is only bounded where chunks take longer at the edge.
+    With zeta = 1 the optimum of (4) is only bounded where chunks take longer at the edge.
     """
     if np.isfinite(instance.storage_gb).any():
         raise InputError("speed", speed, "is for servers without limits of storage (problem (2))")
     run, stated = run_with_speed(instance, float(exactly(speed) - 1)), theorem(instance, speed)
     of_4 = {**stated, "value": stated["quantities"].get("ratio_for_(4)")}
     total, flow = "total completion time, problem (2)", "fractional flow time, problem (4)"
-    solved, half = solve_flow_time(instance, options), len(instance.jobs) / 2
+    solved = solve_flow_time(instance, options)
     at_edge = [j for j, job in enumerate(instance.jobs) if instance.places(job)]
     if (instance.edge_slots > instance.cloud_slots)[at_edge].any():
         solved = replace(solved, status=Status.NO_SOLUTION, objective=None)
-    least, known = (end if end is None else end + half for end in (solved.bound, solved.objective))
-    solved = replace(solved, bound=least, objective=known)
     return [
         protocol.MeasureAtSpeed(total, run.total, stated),
         protocol.MeasureAtSpeed(flow, run.fractional_flow, of_4, solved),

@@ -366,7 +366,7 @@ def figure_lines(rows: list[Row]) -> list[list[str]]:
     by_figure: dict[str, list[Row]] = {}
     for row in rows:
         if row.claim.measure is not None:
-            where = "theorems" if row.claim.figure in ("lemmas", "time") else row.claim.figure
+            where = "theorems" if row.claim.figure == "time" else row.claim.figure
             by_figure.setdefault(where, []).append(row)
     lines = []
     for where, (first, *others) in by_figure.items():

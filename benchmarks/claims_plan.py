@@ -10,7 +10,7 @@ from typing import Any
 from growth import GROWTH
 from printed import differences
 from properties import PROPERTIES
-from theorems import LEMMA_FIGURES, THEOREMS
+from theorems import THEOREMS
 from verdicts import claims_of
 
 from hindsched.analysis.figures.base import FULL_SEEDS, Figure, figures
@@ -41,7 +41,7 @@ READINGS = {
 
 def experiments(family: str) -> dict[str, Figure]:
     """Figures of a paper by number, and what this folder adds to them."""
-    added = [table.get(family) for table in (THEOREMS, LEMMA_FIGURES, GROWTH)]
+    added = [table.get(family) for table in (THEOREMS, GROWTH)]
     own = {figure.number: figure for figure in added if figure is not None}
     return figures(family) | PROPERTIES.get(family, {}) | own
 
@@ -249,6 +249,5 @@ PLAN = (
     Plan("mlbroker", "10", 5, {"jobs": [29, 174]}, ("mlbroker",)),
     Plan("mlbroker", "15", 0.3),
     *(Plan(family, "theorems", 4, seeds=INSTANCES) for family in FAMILIES),
-    *(Plan(family, "lemmas", 4, seeds=INSTANCES) for family in LEMMA_FIGURES),
     *(Plan(family, "time", 2) for family in GROWTH),
 )

@@ -220,33 +220,26 @@ TRIALS: dict[str, dict[str, Callable[[int], float]]] = {
     "batchsched": {
         "theorem-1": placement, "theorem-2": drawn("batchsched", feasible),
         "theorem-3": drawn("batchsched", batch), "theorem-5": drawn("batchsched", competitive),
+        "theorem-6": ring, "theorem-7": drawn("batchsched", feasible, architecture=RING_ALLREDUCE),
     },
     "astraea": {
         "theorem-1": drawn("astraea", competitive),
         "theorem-1-power": drawn("astraea", competitive, **POWER),
         "theorem-2": drawn("astraea", feasible), "lemma-2": drawn("astraea", exactly, **FEW),
+        "lemma-1": drawn("astraea", partial(in_rounds, as_in_lemma_1=True), **ROUND),
+        "lemma-3": drawn("astraea", in_rounds, **ROUND),
     },
     "edgecloud": {
         "theorem-2": drawn("edgecloud", feasible),
         "theorem-3": drawn("edgecloud", partial(fast, of="(4)")),
         "theorem-3-total": drawn("edgecloud", partial(fast, of="(2)")),
-    },
-    "mlbroker": {"theorem-5": drawn("mlbroker", competitive, **PRICES)},
-}  # fmt: skip
-LEMMAS: dict[str, dict[str, Callable[[int], float]]] = {
-    "batchsched": {
-        "theorem-6": ring, "theorem-7": drawn("batchsched", feasible, architecture=RING_ALLREDUCE),
-    },
-    "astraea": {
-        "lemma-1": drawn("astraea", partial(in_rounds, as_in_lemma_1=True), **ROUND),
-        "lemma-3": drawn("astraea", in_rounds, **ROUND),
-    },
-    "edgecloud": {
         "lemma-1": flow, "lemma-4": sums, "storage": drawn("edgecloud", stored, **STORAGE),
     },
-    "mlbroker": {"lemma-1": drawn("mlbroker", feasible, **PRICES)},
+    "mlbroker": {
+        "theorem-5": drawn("mlbroker", competitive, **PRICES),
+        "lemma-1": drawn("mlbroker", feasible, **PRICES),
+    },
 }  # fmt: skip
-"""What came later than the stored rows of `TRIALS`, which are not run again for it."""
 
 
 def run_trials(
@@ -264,11 +257,9 @@ def run_trials(
     return pd.DataFrame(made)
 
 
-def _figures(number: str, title: str, table: Any) -> dict[str, Figure]:
-    bars = Plot("theorem", "part", kind="bars")
-    return {family: Figure(number, title, partial(run_trials, family, trials), bars)
-            for family, trials in table.items()}  # fmt: skip
-
-
-THEOREMS = _figures("theorems", "Theorems on instances that meet what they assume", TRIALS)
-LEMMA_FIGURES = _figures("lemmas", "Lemmas and extensions, the same", LEMMAS)
+_BARS = Plot("theorem", "part", kind="bars")
+_TITLE = "Theorems and lemmas on instances that meet what they assume"
+THEOREMS = {
+    family: Figure("theorems", _TITLE, partial(run_trials, family, trials), _BARS)
+    for family, trials in TRIALS.items()
+}

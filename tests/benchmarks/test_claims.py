@@ -420,7 +420,7 @@ def test_lemmas_are_violated_by_the_instances_that_are_kept_for_it():
     assert trials.in_rounds(astraea, as_in_lemma_1=True) == pytest.approx(1.00364, rel=1e-5)
     assert trials.in_rounds(astraea) < 1
     assert trials.stored(edgecloud) == pytest.approx(839 / 184 / 2, rel=1e-6)
-    assert trials.LEMMAS["edgecloud"]["lemma-4"](7) < 1
+    assert trials.TRIALS["edgecloud"]["lemma-4"](7) < 1
 
 
 def test_theorems_are_tried_on_instances_that_meet_their_assumptions():

@@ -59,7 +59,7 @@ def figure(
     write_text(to_csv(frame), csv)
     has_picture = plot.has_matplotlib()
     if has_picture:
-        plot.save(experiment.picture(frame), png)
+        plot.save(experiment.picture(frame, scale), png)
     else:
         say(plot.NO_PICTURES)
     summary = {

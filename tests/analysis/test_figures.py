@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
@@ -107,10 +109,44 @@ def test_what_the_text_says_of_a_rival_is_a_dotted_line_in_its_colour():
     assert (stated.get_linestyle(), stated.get_color()) == (":", lines["fifo"].get_color())
 
 
+@pytest.mark.parametrize(
+    ("scale", "said"),
+    [
+        (FigureScale(), "5 seeds, means with their 95 % intervals"),
+        (
+            FigureScale(quick=True, seeds=1, settings={"horizon": 9}, varied={"jobs"}),
+            "quick: 1 seed; horizon 9; max duration 6; servers 6",
+        ),
+    ],
+)
+def test_a_picture_says_below_the_full_title_what_was_run(scale, said):
+    table = pd.DataFrame({"jobs": [6], "scheme": "oasis", "seed": 0, "utility": 1.0})
+    below = figure("oasis", "3").picture(table, scale).get_suptitle().split("\n", 1)[1]
+    assert below.replace("\n", " ") == said
+
+
+def test_ticks_of_a_long_logarithmic_axis_leave_room_for_their_labels():
+    table = pd.DataFrame({"density_scale": [1.0, 1e8], "algorithm": "batchsched", "seed": 0,
+                          "objective": 1.0})  # fmt: skip
+    axes = figure("batchsched", "4").picture(table).axes[0]
+    axes.figure.draw_without_rendering()
+    shown = [label.get_window_extent() for label in axes.get_xticklabels()]
+    inside = [box for box in shown if 0 < box.x0 < axes.bbox.x1]
+    assert len(inside) > 2
+    assert all(left.x1 < right.x0 for left, right in pairwise(inside))
+
+
 def test_settings_of_an_algorithm_differ_in_dashes_and_others_in_colour():
     looks = series_looks(["srtf drawn", "srtf half", *"abcdefghi"])
     assert [dash for _, dash in looks[:2]] == ["-", "--"]
     assert len(set(looks)) == len(looks) - 1  # "c" stands where srtf's colour does
+
+
+def test_settings_of_an_algorithm_differ_in_hatches_of_their_bars():
+    names = ["oasis", "oasis, L-floor 0.1", "fifo"]
+    table = pd.DataFrame({"scheme": names, "seed": 0, "utility": [1.0, 2.0, 3.0]})
+    bars = figure("oasis", "8").picture(table).axes[0].patches
+    assert [bool(bar.get_hatch()) for bar in bars] == [False, True, False]
 
 
 def test_intervals_are_those_of_means_over_seeds():
@@ -144,6 +180,11 @@ def test_a_setting_of_the_axis_gives_its_values_and_any_other_changes_the_instan
 def test_settings_that_make_no_sense(settings, message):
     with pytest.raises(InputError, match=message):
         run("astraea", "4a", **settings)
+
+
+def test_a_case_that_a_figure_lacks_is_refused():
+    with pytest.raises(InputError, match=r"set\.case: nope: must be one of priority \[1, 10\]"):
+        run("oasis", "5", case=["nope"])
 
 
 def test_only_the_schemes_asked_for_are_run():

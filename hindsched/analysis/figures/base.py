@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import product
+from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,6 +88,10 @@ class FigureScale:
             raise InputError(f"set.{name}", given, "must hold at least one value")
         if any(value in values[:index] for index, value in enumerate(values)):
             raise InputError(f"set.{name}", given, "must not hold a value twice")
+        words = [value for value in full if isinstance(value, str)]
+        for value in values if words else ():
+            if value not in words:
+                raise InputError(f"set.{name}", value, f"must be one of {'; '.join(words)}")
         self.varied.add(name)
         return values
 
@@ -244,11 +250,25 @@ class Figure:
     # How many times a series' value the paper's algorithm has, by its text.
     factors: Mapping[str, float] = field(default_factory=dict)
 
-    def picture(self, frame: pd.DataFrame) -> Picture:
-        """Draw the table, and what the paper's text states as dotted lines."""
-        return draw_table(
-            frame, self.plot, title=self.title, levels=self.levels, factors=self.factors
-        )
+    def picture(self, frame: pd.DataFrame, scale: FigureScale | None = None) -> Picture:
+        """Draw the table, and what the paper's text states as dotted lines.
+
+        Titles are of the full experiment: how a `scale` differs from it is said below.
+        """
+        title = self.title if scale is None else f"{self.title}\n{self._scale_words(scale)}"
+        return draw_table(frame, self.plot, title=title, levels=self.levels, factors=self.factors)
+
+    def _scale_words(self, scale: FigureScale) -> str:
+        """Seeds, settings in place of the paper's, and the trace."""
+        several = "" if self.plot.kind == "points" else ", means with their 95 % intervals"
+        words = [f"{scale.seeds} seeds{several}" if scale.seeds > 1 else "1 seed"]
+        small: Keywords = getattr(self.run, "quick", {}) if scale.quick else {}
+        if scale.trace is not None:
+            small = {name: small[name] for name in FROM_A_TRACE if name in small}
+        for name, value in {**small, **scale.settings}.items():
+            words += [] if name in scale.varied else [f"{axis_words(name)} {value}"]
+        words += [] if scale.trace is None else [f"jobs from {Path(scale.trace.path).name}"]
+        return "quick: " * scale.quick + "; ".join(words)
 
 
 @cache
@@ -283,9 +303,12 @@ WORDS = {
     "gain": "income gained by the lie", "ideal_revenue": "revenue from the round's start",
     "instance_hours": "instance-hours", "jct_rate": "total JCT / SRTF's",
     "late": "completion - target (slots)", "lower_floor": "floor of L",
-    "milliseconds": "running time a job (ms)", "objective": "weighted completion time (slots)",
-    "percent": "theta - 1 (% of the least)", "performance_lower": "revenue / optimum, at least",
-    "ratio": "cost / bound", "ratio_upper": "ratio to the optimum, at most",
+    "milliseconds": "running time a job (ms)", "minibatch_scale": "mini-batch times x",
+    "objective": "weighted completion time (slots)",
+    "percent": "theta - 1 (% of the least)",
+    "percent_above_bound": "total cost beyond a certified bound (%)",
+    "performance_lower": "revenue / optimum, at least",
+    "ratio": "cost / bound", "ratio_upper": "optimum / earned, at most",
     "relative": "earned / with the exact estimate", "resource": "C2, resources (USD)",
     "revenue": "total revenue", "seconds": "running time (s)", "slots_earlier": "slots earlier",
     "together": "income in the coalition", "total": "total cost (USD)",
@@ -302,8 +325,8 @@ COLOURS = {
     "edgecloud-edge-only": 7, "mlbroker-tight": 7, "mlbroker-prices": 6, "batchsched-exact": 3,
     "batchsched-adaptive": 4, "edgecloud-marginal": 2, "edgecloud-escape": 3,
 }  # fmt: skip
-"""An algorithm's colour in every figure; settings of one are shades and dashes of it."""
-MOST_SHADES, DASHES = 4, ("-", "--", "-.")
+"""An algorithm's colour in every figure; settings of one are shades, dashes and hatches of it."""
+MOST_SHADES, DASHES, HATCHES = 4, ("-", "--", "-."), ("", "///", "...")
 MOST_SHOWN = 24  # rows of the means that are printed
 
 
@@ -360,6 +383,7 @@ def draw_table(
 ) -> Picture:  # fmt: skip
     """Draw a table; runs outside the feasible set are starred."""
     import matplotlib.pyplot as plt
+    from matplotlib.container import BarContainer
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     values = [None] if plot.panels is None else list(dict.fromkeys(frame[plot.panels]))
@@ -385,6 +409,10 @@ def draw_table(
             )
             if plot.kind == "bars":
                 mean.plot(ax=axes, kind="bar", rot=0, yerr=half, **drawn)
+                bars = [item for item in axes.containers if isinstance(item, BarContainer)]
+                for bar, dash in zip(bars, dashes.values(), strict=True):
+                    for patch in bar:
+                        patch.set(hatch=HATCHES[DASHES.index(dash)], edgecolor="white", linewidth=0)
             else:
                 if mean.index.dtype.kind == "i":
                     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -407,8 +435,9 @@ def draw_table(
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter("")
             low, high = axis.get_view_interval()
-            if high < 100 * low:  # two decades have too few ticks
-                axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            # two decades have too few ticks, eight too many for their labels
+            few: Any = {"subs": (1, 2, 5)} if high < 100 * low else {"numticks": 6}
+            axis.set_major_locator(LogLocator(**few))
         for number, level in enumerate(levels):
             text = None if number else "the paper's text"
             axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0, label=text)
@@ -418,7 +447,8 @@ def draw_table(
     star = "\n(* outside the feasible set)" * any(" *" in label for label in labels.values())
     heading = axis_words(plot.by) + star
     grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)
-    picture.suptitle(title, fontsize=10, x=0.01, ha="left")
+    lines = [fill(line, round(14 * size[0])) for line in title.splitlines()]
+    picture.suptitle("\n".join(lines), fontsize=10, x=0.01, ha="left")
     return picture
 
 

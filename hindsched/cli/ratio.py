@@ -45,9 +45,11 @@ def ratio(
                 "note": row.ratio.reason or "; ".join(row.errors),
             })  # fmt: skip
         show_rows(name, rows)
+        for row in comparison.algorithms:
+            if missing := unmet(row.theorem):
+                say(f"{row.algorithm}: of what its theorem assumes, fails: {'; '.join(missing)}.")
         if speed is not None:
-            missing = "; ".join(unmet(comparison.algorithms[-1].theorem)) or "nothing"
-            say(f"{SPEED_NOTE} Of what the theorem assumes, fails: {missing}.")
+            say(SPEED_NOTE)
         say(INVERSE_NOTE)
     for line in comparison.errors:
         say(f"failed: {line}")

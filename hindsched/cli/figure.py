@@ -68,7 +68,7 @@ def figure(
         "rows": len(frame), "csv": str(csv), "png": str(png) if has_picture else None,
     }  # fmt: skip
     if answer(as_json, summary, {"settings": chosen}):
-        show_rows(base.axis_words(experiment.plot.y), base.curves(frame, experiment.plot))
+        show_rows(experiment.plot.y_words, base.curves(frame, experiment.plot))
 
 
 def _setting_value(text: str) -> Any:

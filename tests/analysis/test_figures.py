@@ -125,6 +125,19 @@ def test_a_picture_says_below_the_full_title_what_was_run(scale, said):
     assert below.replace("\n", " ") == said
 
 
+@pytest.mark.parametrize(
+    ("family", "number", "ours"), [("oasis", "6", 100.0), ("astraea", "11", 1.0)]
+)
+def test_what_is_earned_beside_the_exact_estimate_is_of_it_or_per_cent_as_the_axis_says(
+    family, number, ours
+):
+    table = run(family, number, jobs=[6])
+    exact = table[table.filter(like="percent").iloc[:, 0] == 100]
+    label = figure(family, number).picture(table).axes[0].get_ylabel()
+    assert exact["relative"].dropna().eq(ours).all()
+    assert label == "earned / with the exact estimate" + " (%)" * (ours == 100.0)
+
+
 def test_ticks_of_a_long_logarithmic_axis_leave_room_for_their_labels():
     table = pd.DataFrame({"density_scale": [1.0, 1e8], "algorithm": "batchsched", "seed": 0,
                           "objective": 1.0})  # fmt: skip

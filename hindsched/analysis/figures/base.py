@@ -235,6 +235,12 @@ class Plot:
     panels: str | None = None  # a column: one panel a value, side by side
     log_x: bool = False
     log_y: bool = False
+    unit: str = ""  # of y, where its words say none
+
+    @property
+    def y_words(self) -> str:
+        """What is drawn, as the axis says it."""
+        return axis_words(self.y) + f" ({self.unit})" * bool(self.unit)
 
 
 @dataclass(frozen=True)
@@ -443,7 +449,7 @@ def draw_table(
             axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0, label=text)
         axes.set_xlabel(axis_words(plot.x))
         axes.set_title("" if value is None else f"{axis_words(str(plot.panels))}: {value}")
-    grid[0][0].set_ylabel(axis_words(plot.y))
+    grid[0][0].set_ylabel(plot.y_words)
     star = "\n(* outside the feasible set)" * any(" *" in label for label in labels.values())
     heading = axis_words(plot.by) + star
     grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)

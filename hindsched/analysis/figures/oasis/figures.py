@@ -62,9 +62,9 @@ def _lateness(run: SimulationResult) -> list[base.Row]:
 
 
 def _over_exact(frame: pd.DataFrame) -> pd.DataFrame:
-    """Utility over that of the exact estimate on the same instance."""
+    """Utility over that of the exact estimate on the same instance, in per cent."""
     exact, keys = frame[frame["estimate_percent"] == 100], ["jobs", "seed", "lower_floor"]
-    return frame.assign(relative=base.over_reference(frame, "utility", keys, exact))
+    return frame.assign(relative=100 * base.over_reference(frame, "utility", keys, exact))
 
 
 def _optimum(instance: OasisInstance, scale: base.FigureScale) -> Result:
@@ -94,9 +94,7 @@ def _by_case(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(
         priority=[str(case["priority"]) for case in chosen],
         max_duration=[case["max_duration"] for case in chosen],
-        setting=frame["case"].str.replace("_", " ")
-        + ", floor of L "
-        + frame["lower_floor"].astype(str),
+        setting=frame["case"] + ", lower_floor " + frame["lower_floor"].astype(str),
     )
 
 
@@ -148,7 +146,7 @@ FIGURES = [
             {"jobs": ((100, 200, 300, 400), (8, 16))}, {"horizon": 300}, {**SMALL, "servers": 5},
             finish=_over_exact,
         ),
-        base.Plot("estimate_percent", "relative", "jobs", panels="lower_floor"),
+        base.Plot("estimate_percent", "relative", "jobs", panels="lower_floor", unit="%"),
     ),
     base.Figure(
         "8",

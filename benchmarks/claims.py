@@ -213,7 +213,8 @@ def tables(rows: list[Row]) -> tuple[pd.DataFrame, pd.DataFrame]:
             {
                 **same, "figure": claim.figure,
                 "place": claim.place, "claim": claim.words, "the paper": claim.paper,
-                "quantity": claim.quantity, "rule": str(claim.rule), "about": claim.about,
+                "quantity": claim.quantity, "rule": str(claim.rule) if claim.measure else "",
+                "about": claim.about,
                 "differs in": words_of(row.differences), "direction": row.verdict.direction,
                 "factor": row.verdict.factor,
                 "measured": row.measured, "verdict": str(row.verdict),
@@ -221,7 +222,7 @@ def tables(rows: list[Row]) -> tuple[pd.DataFrame, pd.DataFrame]:
                 "note": claim.note, "why": claim.why, "seeds": record.get("seeds"),
                 "commit": record.get("commit"), "minutes": record.get("minutes", plan.minutes),
                 "next minutes": row.next_look and round(row.next_look.minutes, 1),
-                "command": plan.command,
+                "command": plan.command if claim.measure else "",
             }
         )  # fmt: skip
         for result in row.results:
@@ -423,6 +424,8 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", help="experiments, as oasis-3; all if none is named")
     chosen = parser.parse_args()
+    if unknown := set(chosen.names) - {plan.name for plan in PLAN}:
+        parser.error(f"{min(unknown)}: no experiment of claims_plan.py has this name")
     while chosen.until_decided and (plans := undecided(judged())):
         run(plans[0])
     for plan in () if chosen.page else sorted(PLAN, key=lambda plan: plan.minutes):

@@ -100,7 +100,7 @@ class Plan:
         for name, values in self.settings.items():
             parts.append(f"--set {name}={json.dumps(values, separators=(',', ':'))}")
         parts += [f'--schemes "{",".join(self.schemes)}"'] if self.schemes else []
-        parts += [f"--from-trace {Path(TRACE).name}"] if self.traced else []
+        parts += [f"--from-trace $HINDSCHED_TRACES/{TRACE}"] if self.traced else []
         return " ".join(parts) + more
 
 

@@ -53,11 +53,12 @@ QUICK = {"horizon": 40, "minibatch_scale": 0.2}
 def _totals(run: SimulationResult) -> base.Row:
     """Totals of one run."""
     rows: list[Any] = list(run.solution.job_rows())
-    communication = sum(row["communication_slots"] + row["upload_slots"] for row in rows)
+    uploads = sum(row["upload_slots"] for row in rows)
     return {
         "total_jct": run.objective,
         "preemptions": float(sum(row["preemptions"] for row in rows)),
-        "communication_slots": float(communication),
+        "communication_slots": float(sum(row["communication_slots"] for row in rows) + uploads),
+        "upload_slots": float(uploads),
         "cloud_share": sum(row["cloud_chunks"] for row in rows)
         / sum(row["chunks"] for row in rows),
         "makespan": float(max(row["completion"] for row in rows if row["completion"] is not None)),

@@ -28,7 +28,7 @@ from hindsched.instances.modes import Modes
 from hindsched.models.batchsched.offline import build_dual
 from hindsched.models.edgecloud.relaxations import build_ilp_4
 from hindsched.online.astraea.paper import Astraea
-from hindsched.online.batchsched.algorithms import BatchschedOnline
+from hindsched.online.batchsched.algorithms import BatchschedOnline, declared_estimates
 from hindsched.online.edgecloud.algorithms import measure_at_speed
 from hindsched.online.edgecloud.speed_augmentation import run_with_speed
 from hindsched.online.protocol import Theorem, unmet
@@ -111,6 +111,19 @@ def batch(instance: Any) -> float:
     if failing or bound is None or not accepted:
         return math.nan
     return bound / accepted / float(theorem["max_weight_ratio"])
+
+
+def in_sub_rounds(instance: Any) -> float:
+    """The dual (9) of one round over the weight that alpha rounds accept, Lemma 2."""
+    theorem, failing = promise(instance)
+    algorithm, left, accepted = BatchschedOnline(), list(instance.jobs), 0.0
+    algorithm.start(environment_of(instance, declared_estimates(instance), 0, "modes"))
+    for _ in range(theorem["alpha"]):
+        admitted = {admission.job.name for admission in algorithm.run_round(left, instance.horizon)}
+        accepted += sum(job.weight for job in left if job.name in admitted)
+        left = [job for job in left if job.name not in admitted]
+    bound = solve_program(build_dual(instance, "modes").model, LIMIT).objective
+    return math.nan if failing or bound is None or not accepted else bound / accepted
 
 
 def placement(seed: int) -> float:
@@ -221,6 +234,7 @@ TRIALS: dict[str, dict[str, Callable[[int], float]]] = {
         "theorem-1": placement, "theorem-2": drawn("batchsched", feasible),
         "theorem-3": drawn("batchsched", batch), "theorem-5": drawn("batchsched", competitive),
         "theorem-6": ring, "theorem-7": drawn("batchsched", feasible, architecture=RING_ALLREDUCE),
+        "lemma-2": drawn("batchsched", in_sub_rounds),
     },
     "astraea": {
         "theorem-1": drawn("astraea", competitive),

@@ -103,11 +103,17 @@ def exactly(instance: Any) -> float:
     return 1.0 if math.isclose(*earned, rel_tol=1e-6) else earned[0] / earned[1]
 
 
+def dual_of_round(instance: Any) -> float | None:
+    """The optimum of the dual (9) of a round, whose schedules end before slot tau, (7b)."""
+    dual = build_dual(instance, "modes", last=instance.horizon - 1)
+    return solve_program(dual.model, LIMIT).objective
+
+
 def batch(instance: Any) -> float:
     """The dual (9) of a round over the weight that A_maxweight accepts, over 2 log lambda."""
     theorem, failing = promise(instance)
     accepted = accepted_weight(instance, BatchschedOnline(), instance.horizon)
-    bound = solve_program(build_dual(instance, "modes").model, LIMIT).objective
+    bound = dual_of_round(instance)
     if failing or bound is None or not accepted:
         return math.nan
     return bound / accepted / float(theorem["max_weight_ratio"])
@@ -122,7 +128,7 @@ def in_sub_rounds(instance: Any) -> float:
         admitted = {admission.job.name for admission in algorithm.run_round(left, instance.horizon)}
         accepted += sum(job.weight for job in left if job.name in admitted)
         left = [job for job in left if job.name not in admitted]
-    bound = solve_program(build_dual(instance, "modes").model, LIMIT).objective
+    bound = dual_of_round(instance)
     return math.nan if failing or bound is None or not accepted else bound / accepted
 
 

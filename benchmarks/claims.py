@@ -362,6 +362,12 @@ def told_once(claims: list[str]) -> str:
     return " ".join([*words[0][:start], " / ".join(differing) + comma, *tail])
 
 
+def shortened(words: str) -> str:
+    """A verdict with the first two parts of its condition; `verdicts.csv` has all."""
+    parts, end = words.split("; "), ")" if words.endswith(")") else "**" * words.endswith("**")
+    return words if len(parts) < 3 else "; ".join([*parts[:2], f"...{end}"])
+
+
 def figure_lines(rows: list[Row]) -> list[list[str]]:
     """A line a figure: its first claim in full, the others' verdicts."""
     by_figure: dict[str, list[Row]] = {}
@@ -377,7 +383,7 @@ def figure_lines(rows: list[Row]) -> list[list[str]]:
         verdict = (
             f"all {len(others) + 1} {first.headline.words}"
             if same
-            else "; ".join([first.headline.words, *parts])
+            else "; ".join([shortened(first.headline.words), *parts])
         )
         record = first.headline.run
         made = f"{record['minutes']:.1f}" if record else f"needs {first.headline.plan.minutes:g}"

@@ -109,20 +109,50 @@ def test_what_the_text_says_of_a_rival_is_a_dotted_line_in_its_colour():
     assert (stated.get_linestyle(), stated.get_color()) == (":", lines["fifo"].get_color())
 
 
+def test_a_picture_says_below_the_full_title_what_was_run():
+    table = pd.DataFrame({"jobs": [6], "scheme": "oasis", "seed": 0, "utility": 1.0})
+    below = figure("oasis", "3").picture(table, FigureScale()).get_suptitle().split("\n", 1)[1]
+    assert below == "5 seeds, means with their 95 % intervals"
+
+
 @pytest.mark.parametrize(
-    ("scale", "said"),
+    ("family", "number", "settings", "said"),
     [
-        (FigureScale(), "5 seeds, means with their 95 % intervals"),
-        (
-            FigureScale(quick=True, seeds=1, settings={"horizon": 9}, varied={"jobs"}),
-            "quick: 1 seed; horizon 9; max duration 6; servers 6",
-        ),
+        ("oasis", "3", {"jobs": [6], "horizon": 9}, "horizon 9; max duration 6; servers 6"),
+        ("mlbroker", "5", {"datacenters": 3, "case": "chord"}, "horizon 5; jobs 8; life slots"),
     ],
 )
-def test_a_picture_says_below_the_full_title_what_was_run(scale, said):
-    table = pd.DataFrame({"jobs": [6], "scheme": "oasis", "seed": 0, "utility": 1.0})
-    below = figure("oasis", "3").picture(table, scale).get_suptitle().split("\n", 1)[1]
-    assert below.replace("\n", " ") == said
+def test_a_picture_says_what_quick_made_smaller(family, number, settings, said):
+    scale = FigureScale(quick=True, seeds=1, settings=settings)
+    table = figure(family, number).run(scale, lambda text: None)
+    below = figure(family, number).picture(table, scale).get_suptitle().split("\n", 1)[1]
+    assert below.startswith(f"quick: 1 seed; {said}")
+
+
+@pytest.mark.parametrize(("level", "drawn"), [(3.0, True), (90.0, False), (-90.0, False)])
+def test_a_level_far_from_the_curves_is_named_and_leaves_them_their_axis(level, drawn):
+    frame = pd.DataFrame({"a": [1, 2, 1, 2], "b": [1.0, 2.0] * 2, "c": list("xxyy"), "seed": 0})
+    axes = draw_table(frame, Plot("a", "b", "c", panels="c"), levels=(level,)).axes
+    texts = [text.get_text() for text in axes[1].get_legend().get_texts()]
+    far = f"the paper's text: {level:g}, far {'above' if level > 0 else 'below'}"
+    assert texts[-1] == ("the paper's text" if drawn else far)
+    assert all(each.get_ylim()[0] > 0.5 and each.get_ylim()[1] < 4 for each in axes)
+
+
+def test_submissions_stand_above_the_shares_in_use_and_makespans_in_the_legend():
+    table = pd.DataFrame({"slot": [1, 2] * 2, "scheme": ["edgecloud"] * 4, "seed": [0, 0, 1, 1],
+                          "submissions": [3, 0, 1, 2], "busy_share": 0.5,
+                          "makespan": [40, 40, 60, 60]})  # fmt: skip
+    above, below = figure("edgecloud", "11").picture(table).axes
+    assert [bar.get_height() for bar in above.patches] == [2.0, 1.0]
+    assert below.get_legend().get_texts()[0].get_text() == "edgecloud, makespan 50"
+
+
+def test_a_legend_names_settings_in_words():
+    name = "priority [1, 10], max_duration 2, lower_floor 0.1"
+    table = pd.DataFrame({"servers": [6], "setting": name, "seed": 0, "ratio_upper": 1.2})
+    legend = figure("oasis", "5").picture(table).axes[0].get_legend().get_texts()
+    assert legend[0].get_text() == "priority [1, 10], max duration 2, floor of L 0.1"
 
 
 @pytest.mark.parametrize(
@@ -139,14 +169,14 @@ def test_what_is_earned_beside_the_exact_estimate_is_of_it_or_per_cent_as_the_ax
 
 
 def test_ticks_of_a_long_logarithmic_axis_leave_room_for_their_labels():
-    table = pd.DataFrame({"density_scale": [1.0, 1e8], "algorithm": "batchsched", "seed": 0,
-                          "objective": 1.0})  # fmt: skip
+    table = pd.DataFrame({"density_scale": [1.0, 1e8], "algorithm": "batchsched-exact",
+                          "seed": 0, "objective": 1.0})  # fmt: skip
     axes = figure("batchsched", "4").picture(table).axes[0]
     axes.figure.draw_without_rendering()
     shown = [label.get_window_extent() for label in axes.get_xticklabels()]
     inside = [box for box in shown if 0 < box.x0 < axes.bbox.x1]
     assert len(inside) > 2
-    assert all(left.x1 < right.x0 for left, right in pairwise(inside))
+    assert all(left.x1 + left.height < right.x0 for left, right in pairwise(inside))
 
 
 def test_settings_of_an_algorithm_differ_in_dashes_and_others_in_colour():

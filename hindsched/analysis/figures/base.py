@@ -6,6 +6,7 @@ of a run; any function ``run(scale, on_row)`` that returns a table is one as wel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -62,6 +63,8 @@ class FigureScale:
     schemes: tuple[str, ...] | None = None  # only these of the figure's
     # Filled while the experiment runs: settings that it varies itself.
     varied: set[str] = field(default_factory=set, compare=False, repr=False)
+    # Filled likewise: the experiment's own settings of instances.
+    fixed: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, key: Sequence[object], make: Callable[[], Iterable[Row] | Row]) -> list[Row]:
         """Rows of one run; whoever keeps finished runs knows it by its key."""
@@ -105,6 +108,7 @@ class FigureScale:
             if name in varied:
                 raise InputError(f"set.{name}", given[name], "is what this figure varies itself")
         if self.trace is None:
+            self.fixed.update(fixed)
             return self.make(family, preset, seed, {**fixed, **given, **varied})
         known = trace_settings(family) | {"jobs"}
         for name in varied:
@@ -112,6 +116,7 @@ class FigureScale:
                 rule = f"an instance from a trace has no {name}, which this figure varies"
                 raise InputError("from-trace", self.trace.path, rule)
         fixed_too = {name: fixed[name] for name in FROM_A_TRACE if name in fixed and name in known}
+        self.fixed.update(fixed_too)
         return self.make(family, preset, seed, {**fixed_too, **given, **varied})
 
     def make(self, family: str, preset: str, seed: int, settings: Keywords) -> Any:
@@ -233,6 +238,7 @@ class Plot:
     by: str = "scheme"  # a line, bar or colour a value
     kind: str = "lines"  # lines and bars: means with their intervals; points: every row
     panels: str | None = None  # a column: one panel a value, side by side
+    above: str | None = None  # a column that all series share: bars in a panel above
     log_x: bool = False
     log_y: bool = False
     unit: str = ""  # of y, where its words say none
@@ -268,9 +274,7 @@ class Figure:
         """Seeds, settings in place of the paper's, and the trace."""
         several = "" if self.plot.kind == "points" else ", means with their 95 % intervals"
         words = [f"{scale.seeds} seeds{several}" if scale.seeds > 1 else "1 seed"]
-        small: Keywords = getattr(self.run, "quick", {}) if scale.quick else {}
-        if scale.trace is not None:
-            small = {name: small[name] for name in FROM_A_TRACE if name in small}
+        small = scale.fixed if scale.quick else {}
         for name, value in {**small, **scale.settings}.items():
             words += [] if name in scale.varied else [f"{axis_words(name)} {value}"]
         words += [] if scale.trace is None else [f"jobs from {Path(scale.trace.path).name}"]
@@ -317,6 +321,7 @@ WORDS = {
     "ratio": "cost / bound", "ratio_upper": "optimum / earned, at most",
     "relative": "earned / with the exact estimate", "resource": "C2, resources (USD)",
     "revenue": "total revenue", "seconds": "running time (s)", "slots_earlier": "slots earlier",
+    "submissions": "jobs submitted",
     "together": "income in the coalition", "total": "total cost (USD)",
     "transfer": "C1, data transfer (USD)", "utilisation": "share of workers in use",
     "utility": "total utility", "variance": "variance of the fairness ratios",
@@ -334,11 +339,15 @@ COLOURS = {
 """An algorithm's colour in every figure; settings of one are shades, dashes and hatches of it."""
 MOST_SHADES, DASHES, HATCHES = 4, ("-", "--", "-."), ("", "///", "...")
 MOST_SHOWN = 24  # rows of the means that are printed
+FAR = 4  # heights of what the curves take from which on a level is not drawn
 
 
 def axis_words(column: str) -> str:
-    """A column as an axis says it."""
-    return WORDS.get(column, column.replace("_", " "))
+    """A column as an axis says it, also where a series' name holds it."""
+    if column in WORDS:
+        return WORDS[column]
+    names = r"\b[a-z]+(_[a-z0-9]+)+"  # a paper's own, as A_maxweight, are no columns
+    return re.sub(names, lambda found: WORDS.get(found[0], found[0].replace("_", " ")), column)
 
 
 def series_looks(names: Sequence[object]) -> list[tuple[Any, str]]:
@@ -390,11 +399,15 @@ def draw_table(
     """Draw a table; runs outside the feasible set are starred."""
     import matplotlib.pyplot as plt
     from matplotlib.container import BarContainer
-    from matplotlib.ticker import LogLocator, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     values = [None] if plot.panels is None else list(dict.fromkeys(frame[plot.panels]))
-    size = (1.8 + 4.2 * len(values), max(3.4, 1.2 + 0.2 * frame[plot.by].nunique()))
-    picture, grid = plt.subplots(1, len(values), figsize=size, sharey=True, squeeze=False)
+    height = max(3.4, 1.2 + 0.2 * frame[plot.by].nunique())  # the legend's
+    size = (1.8 + 4.2 * len(values), 1.4 * height if plot.above else height)
+    picture, (*top, grid) = plt.subplots(
+        1 + bool(plot.above), len(values), figsize=size, sharex="col", sharey="row", squeeze=False,
+        height_ratios=[1, 3] if plot.above else None,
+    )  # fmt: skip
     labels = {
         name: _label(str(name), rows, plot) for name, rows in frame.groupby(plot.by, sort=False)
     }
@@ -402,7 +415,7 @@ def draw_table(
     colours = {label: tint for label, (tint, _) in looks.items()}
     dashes = {label: dash for label, (_, dash) in looks.items()}
     drawn: Any = {"color": colours, "legend": False, "logx": plot.log_x, "logy": plot.log_y}
-    for axes, value in zip(grid[0], values, strict=True):
+    for column, (axes, value) in enumerate(zip(grid, values, strict=True)):
         part = frame if value is None else frame[frame[plot.panels] == value]
         if plot.kind == "points":
             for name, label in labels.items():
@@ -437,30 +450,59 @@ def draw_table(
                     axes.hlines(stated, places - 0.3, places + 0.3, linestyle=":", **shown)
                 else:
                     axes.plot(stated, ":", **shown)
-        for axis in (axes.xaxis,) * plot.log_x + (axes.yaxis,) * plot.log_y:
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter("")
-            low, high = axis.get_view_interval()
-            # two decades have too few ticks, eight too many for their labels
-            few: Any = {"subs": (1, 2, 5)} if high < 100 * low else {"numticks": 6}
-            axis.set_major_locator(LogLocator(**few))
-        for number, level in enumerate(levels):
-            text = None if number else "the paper's text"
-            axes.axhline(level, color=GREY, linewidth=1.0, linestyle=":", zorder=0, label=text)
+        for upper in (row[column] for row in top):
+            shared = means_of(part, Plot(plot.x, str(plot.above), plot.by))[0].mean(axis=1)
+            upper.bar(shared.index, shared, width=1.0, color=GREY)
+            upper.set_ylabel(axis_words(str(plot.above)))
         axes.set_xlabel(axis_words(plot.x))
         axes.set_title("" if value is None else f"{axis_words(str(plot.panels))}: {value}")
-    grid[0][0].set_ylabel(plot.y_words)
+    _draw_levels(grid, levels)
+    for axes in grid:
+        for axis in (axes.xaxis,) * plot.log_x + (axes.yaxis,) * plot.log_y:
+            _logarithmic_ticks(axis)
+    grid[0].set_ylabel(plot.y_words)
     star = "\n(* outside the feasible set)" * any(" *" in label for label in labels.values())
     heading = axis_words(plot.by) + star
-    grid[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)
+    grid[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), title=heading)
     lines = [fill(line, round(14 * size[0])) for line in title.splitlines()]
     picture.suptitle("\n".join(lines), fontsize=10, x=0.01, ha="left")
     return picture
 
 
+def _draw_levels(grid: Any, levels: Sequence[float]) -> None:
+    """Dotted lines; a level is only named where the curves would be flat for its being far."""
+    grid[0].autoscale_view()
+    from_axes = grid[0].get_yaxis_transform() - grid[0].transAxes  # the curves are from 0 to 1
+    places = [from_axes.transform((0.0, level))[1] for level in levels]
+    near = [level for level, place in zip(levels, places, strict=True) if -FAR < place < 1 + FAR]
+    for axes in grid:
+        dotted: Any = {"color": GREY, "linewidth": 1.0, "linestyle": ":"}
+        for number, level in enumerate(near):
+            text = None if number else "the paper's text"
+            axes.axhline(level, zorder=0, label=text, **dotted)
+        for level, place in zip(levels, places, strict=True):
+            if level not in near:
+                side = "above" if place > 1 else "below"
+                axes.plot([], [], label=f"the paper's text: {level:g}, far {side}", **dotted)
+
+
+def _logarithmic_ticks(axis: Any) -> None:
+    """Plain numbers: two decades have too few ticks, eight too many for their labels."""
+    from matplotlib.ticker import LogLocator
+
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
+    low, high = axis.get_view_interval()
+    few: Any = {"subs": (1, 2, 5)} if high < 100 * low else {"numticks": 6}
+    axis.set_major_locator(LogLocator(**few))
+
+
 def _label(name: str, rows: pd.DataFrame, plot: Plot) -> str:
-    """A series in the legend: whether it keeps the problem's rules, and where it has no value."""
+    """A series in the legend: its makespan over time, whether it keeps the rules, what it lacks."""
     outside = "in_feasible_set" in rows and not rows["in_feasible_set"].astype(bool).all()
     missing = int(rows[plot.y].isna().sum())
     left_out = f" ({missing} of {len(rows)} rows without a value)" if missing else ""
-    return name + " *" * outside + left_out
+    over_time = plot.x == "slot" and "makespan" in rows
+    ends = rows.groupby("seed")["makespan"].first().mean() if over_time else 0.0
+    makespan = f", makespan {ends:.0f}" if over_time else ""
+    return axis_words(name) + makespan + " *" * outside + left_out

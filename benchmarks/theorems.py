@@ -114,9 +114,9 @@ def batch(instance: Any) -> float:
     theorem, failing = promise(instance)
     accepted = accepted_weight(instance, BatchschedOnline(), instance.horizon)
     bound = dual_of_round(instance)
-    if failing or bound is None or not accepted:
+    if failing or bound is None:
         return math.nan
-    return bound / accepted / float(theorem["max_weight_ratio"])
+    return bound / accepted / float(theorem["max_weight_ratio"]) if accepted else math.inf
 
 
 def in_sub_rounds(instance: Any) -> float:
@@ -129,7 +129,9 @@ def in_sub_rounds(instance: Any) -> float:
         accepted += sum(job.weight for job in left if job.name in admitted)
         left = [job for job in left if job.name not in admitted]
     bound = dual_of_round(instance)
-    return math.nan if failing or bound is None or not accepted else bound / accepted
+    if failing or bound is None:
+        return math.nan
+    return bound / accepted if accepted else math.inf
 
 
 def placement(seed: int) -> float:

@@ -99,7 +99,7 @@ def solve_flow_time(instance: EdgecloudInstance, options: SolveOptions) -> Progr
     """Solve ILP (4) at zeta = 1; where it is large, its relaxation, which bounds it from below.
 
     A slot counts with its middle, as in the proof of Lemma 1 and in a run with extra speed: 1 / 2
-    more a job than in the program.
+    more a job than in the program. A chunk takes whole slots here, its exact time in such a run.
     """
     if lp_layout(instance, flow_time_last_slots(instance)) == "groups":
         solved = solve_program(build_ilp_4(instance).model, options)

@@ -204,7 +204,7 @@ def read_as(plan: Plan, algorithm: str, reading: str) -> Plan:
 
 
 def with_alpha_1(plan: Plan) -> Plan:
-    """A plan with alpha = 1, in the paper's range of capacity: below it a run takes hours."""
+    """A plan with alpha = 1, in the paper's range of capacity: below it runs take many minutes."""
     settings = dict(plan.settings)
     if "capacity_fraction" in settings:
         settings["capacity_fraction"] = [f for f in settings["capacity_fraction"] if f >= 0.2]
